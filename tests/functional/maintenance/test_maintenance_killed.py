@@ -28,9 +28,9 @@ def is_drained(fleet: Fleet, name: str) -> bool:
     return (fleet.folder / ("drained-" + name)).exists()
 
 
-def maintain(fleet: Fleet, at: dict[str, Callable[[], object]], prepare: str = "true", recover: str = "true") -> None:
+def maintain(fleet: Fleet, at: dict[str, Callable[[], object]], recover: str = "true") -> None:
     drained = fleet.folder / "drained-{{ inventory_hostname }}"
-    fleet.maintain(f"touch {drained} && {prepare}", recover=f"{recover} && rm -f {drained}", at=at)
+    fleet.maintain(f"touch {drained}", recover=f"{recover} && rm -f {drained}", at=at)
 
 
 @pytest.mark.all
@@ -60,54 +60,35 @@ def test_killed_at_a_task_and_event_still_listed_then_next_run_completes_it(
     assert len(fleet.approvals()) == 1 and fleet.reasons_of_starts() == ["approved"]
 
 
-@pytest.mark.all
-def test_killed_after_a_failed_preparation_then_nothing_is_approved(azure: Simulator, tmp_path: Path) -> None:
-    azure.post("/events", FREEZE)
-    fleet = Fleet(azure, tmp_path)
-    fails_on_vm2 = "test {{ inventory_hostname }} != vm2"
-    maintain(fleet, {APPROVE: kill}, prepare=fails_on_vm2)
-    maintain(fleet, {}, prepare=fails_on_vm2)
-    assert fleet.approvals() == [] and fleet.reasons_of_starts() == ["NotBefore reached"]
-    assert not is_drained(fleet, "vm1") and not is_drained(fleet, "vm2")
-
-
-def test_killed_during_the_recovery_then_next_run_recovers(azure: Simulator, tmp_path: Path) -> None:
-    azure.post("/events", FREEZE)
-    fleet = Fleet(azure, tmp_path)
-    recovers = tmp_path / "recovers"
+def killed_in_the_recovery(fleet: Fleet) -> Path:
+    """Kill a run while the hosts recover; return a file with which the commands of this recovery end."""
+    recovers, goes_on = fleet.folder / "recovers", fleet.folder / "goes_on"
 
     def kill_in_recovery() -> None:
         fleet.start_and_end_events()
         wait_until(recovers.exists)
         kill()
 
-    maintain(
-        fleet,
-        {WAIT: kill_in_recovery},
-        recover=f"touch {recovers} && until test -e {tmp_path}/goes_on; do sleep 0.05; done",
-    )
+    slow = f"touch {recovers} && until test -e {goes_on}; do sleep 0.05; done"
+    maintain(fleet, {WAIT: kill_in_recovery}, recover=slow)
     assert is_drained(fleet, "vm1") and is_drained(fleet, "vm2")
+    return goes_on
+
+
+def test_killed_during_the_recovery_then_next_run_recovers(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", FREEZE)
+    fleet = Fleet(azure, tmp_path)
+    goes_on = killed_in_the_recovery(fleet)
     maintain(fleet, {WAIT: lambda: None})
     assert not is_drained(fleet, "vm1") and not is_drained(fleet, "vm2")
-    (tmp_path / "goes_on").touch()
+    goes_on.touch()
 
 
 @pytest.mark.all
 def test_preparation_waits_for_a_command_of_a_killed_recovery(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(azure, tmp_path)
-    recovers, goes_on = tmp_path / "recovers", tmp_path / "goes_on"
-
-    def kill_in_recovery() -> None:
-        fleet.start_and_end_events()
-        wait_until(recovers.exists)
-        kill()
-
-    maintain(
-        fleet,
-        {WAIT: kill_in_recovery},
-        recover=f"touch {recovers} && until test -e {goes_on}; do sleep 0.05; done",
-    )
+    goes_on = killed_in_the_recovery(fleet)
     azure.post("/events", {**FREEZE, "type": "Reboot", "resources": ["vm1"]})
 
     def end_the_command() -> None:
@@ -116,36 +97,10 @@ def test_preparation_waits_for_a_command_of_a_killed_recovery(azure: Simulator, 
 
     # the command ends before the host prepares for the next event
     drained_while_waiting = []
-    maintain(
-        fleet,
-        {
-            NOTE: end_the_command,
-            WAIT: lambda: (drained_while_waiting.append(is_drained(fleet, "vm1")), fleet.start_and_end_events()),
-        },
-    )
+
+    def look() -> None:
+        drained_while_waiting.append(is_drained(fleet, "vm1"))
+        fleet.start_and_end_events()
+
+    maintain(fleet, {NOTE: end_the_command, WAIT: look})
     assert drained_while_waiting == [True] and not is_drained(fleet, "vm1") and not is_drained(fleet, "vm2")
-
-
-@pytest.mark.all
-def test_recovery_waits_for_a_drain_command_of_a_killed_run(azure: Simulator, tmp_path: Path) -> None:
-    azure.post("/events", {**FREEZE, "resources": ["vm1"]})
-    fleet = Fleet(azure, tmp_path)
-    drains, goes_on = tmp_path / "drains", tmp_path / "goes_on"
-
-    def kill_in_preparation() -> None:
-        (tmp_path / "happened").touch()
-        wait_until(drains.exists)
-        kill()
-
-    drained = tmp_path / "drained-vm1"
-    slow = f"touch {drains} && until test -e {goes_on}; do sleep 0.05; done && touch {drained}"
-    fleet.maintain(slow, at={PREPARE: kill_in_preparation})
-    azure.advance(2 * 3600)
-
-    def let_it_drain() -> None:
-        fleet.wait_for_polls()
-        goes_on.touch()
-
-    ran = fleet.maintain(recover=f"rm {drained}", at={WAIT: let_it_drain})
-    assert ran.returncode == 0, ran.stdout
-    assert not drained.exists() and fleet.course_of("recover") == ["vm1"]

@@ -8,11 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from support import simulator_process
-from support.maintenance.fleet import FREEZE, LATE, MANUAL, WAIT, Fleet, failed
-from support.maintenance.reports import planned, reporting, rows, with_statistics
+from support.maintenance.fleet import FREEZE, LATE, MANUAL, WAIT, Fleet, failed, planned, rows
 from support.simulator_process import Simulator
 
 ALL = ("vm1", "vm2", "vm3")
@@ -27,7 +25,7 @@ def each_vm(azure: Simulator, **changes: object) -> None:
 @pytest.mark.all
 def test_events_that_do_not_fit_wait_for_the_next_run(trio: Simulator, tmp_path: Path) -> None:
     each_vm(trio)
-    fleet = with_statistics(Fleet(trio, tmp_path, ALL))
+    fleet = Fleet(trio, tmp_path, ALL)
     ran = fleet.maintain(given={"maintenance_at_most": "67%"})
     assert ran.returncode == 0, ran.stdout
     assert fleet.did("prepare") == fleet.did("recover") == {"vm3", "vm2"} and len(fleet.approvals()) == 2
@@ -50,7 +48,7 @@ def test_run_leaves_its_hosts_to_the_next_one_when_a_waiting_event_starts_soon(
 ) -> None:
     azure.post("/events", {**FREEZE, "resources": ["vm1"], "notice": "600s"})
     azure.post("/events", {**FREEZE, "resources": ["vm2"], "notice": "601s"})
-    fleet = reporting(azure, tmp_path)
+    fleet = Fleet(azure, tmp_path)
     limits = {"maintenance_at_most": 1, "maintenance_yield": 501}
     ran = fleet.maintain(at={WAIT: lambda: None}, given=limits)
     assert ran.returncode == 0, ran.stdout
@@ -72,7 +70,7 @@ def test_one_fault_domain_at_a_time(tmp_path: Path) -> None:
     scenario = {"groups": {"web": {"kind": "availability_set", "vms": domains}}, "knobs": {"rate_limit": 0}}
     with simulator_process.start(scenario, args=MANUAL) as azure:
         each_vm(azure)
-        fleet = with_statistics(Fleet(azure, tmp_path, ALL))
+        fleet = Fleet(azure, tmp_path, ALL)
         ran = fleet.maintain(given={"maintenance_one_fault_domain": True})
         assert ran.returncode == 0, ran.stdout
         assert fleet.did("prepare") == {"vm2", "vm3"} and planned(ran)["vm1"]["because"] == "fault_domain"
@@ -81,7 +79,7 @@ def test_one_fault_domain_at_a_time(tmp_path: Path) -> None:
 @pytest.mark.all
 def test_preparation_is_ended_at_the_deadline(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "resources": ["vm1"]})
-    fleet = reporting(azure, tmp_path)
+    fleet = Fleet(azure, tmp_path)
     slow, released = tmp_path / "slow.yml", tmp_path / "released"
     slow.write_text(f"- ansible.builtin.command: timeout 300 sh -c 'until test -e {released}; do sleep 0.1; done'\n")
 
@@ -100,25 +98,10 @@ def test_preparation_is_ended_at_the_deadline(azure: Simulator, tmp_path: Path) 
 
 
 @pytest.mark.all
-def test_preparation_does_not_begin_after_the_deadline(azure: Simulator, tmp_path: Path) -> None:
-    azure.post("/events", {**FREEZE, "resources": ["vm1"]})
-    fleet = reporting(azure, tmp_path)
-    ran = fleet.maintain(given={"maintenance_deadline": 15 * 60})
-    assert ran.returncode == 0, ran.stdout
-    assert fleet.did("prepare") == set() and fleet.did("recover") == {"vm1"} and fleet.approvals() == []
-    row = rows(ran)["vm1"]
-    assert (row["outcome"], row["approval"], planned(ran)["vm1"]["because"]) == (
-        "unprepared",
-        "not_prepared",
-        "deadline",
-    )
-
-
-@pytest.mark.all
 def test_check_mode_prints_the_plan(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**LATE, "resources": ["vm1"]})
     azure.post("/events", {**LATE, "type": "Reboot", "resources": ["vm2"], "notice": "239m"})
-    fleet = reporting(azure, tmp_path)
+    fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain("true", "--check", given={"maintenance_at_most": 1})
     assert ran.returncode == 0, ran.stdout
     assert fleet.approvals() == [] and fleet.did("prepare") == set()
@@ -128,25 +111,3 @@ def test_check_mode_prints_the_plan(azure: Simulator, tmp_path: Path) -> None:
     table = [line.strip(' ",') for line in ran.stdout.splitlines() if "  prepare  " in line or "  wait  " in line]
     assert [line.split()[0] for line in table] == ["Reboot", "Freeze"] and table[1].endswith("out of service: vm2")
     assert {row["outcome"] for row in rows(ran).values()} == {"checked", "waiting"}
-
-
-@pytest.mark.all
-@pytest.mark.parametrize(
-    ("limits", "serial", "subject"),
-    [
-        ({"maintenance_at_most": 1, "maintenance_group": "no_such_group"}, [], "maintenance_group"),
-        ({"maintenance_at_most": 1}, [1], "serial"),
-    ],
-)
-def test_unusable_limits_are_refused_before_the_first_request(
-    azure: Simulator, tmp_path: Path, limits: dict[str, object], serial: list[int], subject: str
-) -> None:
-    azure.post("/events", LATE)
-    fleet = Fleet(azure, tmp_path)
-    role = {"name": "azure_imds.scheduled_events.maintenance", "tasks_from": "prepare_and_approve"}
-    play = {"hosts": "all", "gather_facts": False, "serial": serial, "tasks": [{"import_role": role}]}
-    site = tmp_path / "site.yml"
-    site.write_text(yaml.safe_dump([play]))
-    ran = fleet.hosts.playbook(str(site), {**fleet.steps(), **limits})
-    assert failed(ran) >= {"vm1"} and f"{subject}: " in ran.stdout
-    assert azure.get("/requests")["requests"] == [] and fleet.did("prepare") == set()

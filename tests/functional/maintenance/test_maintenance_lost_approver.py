@@ -10,16 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from support.maintenance.control_plane import TOKEN, by_arm
-from support.maintenance.fleet import LATE, WAIT, Fleet, variables
-from support.maintenance.reports import reporting, rows, with_statistics
+from support.maintenance.fleet import LATE, WAIT, Fleet, rows, variables
 from support.simulator_process import Simulator
 from support.wait import wait_until
 
 BOTH = {"vm1", "vm2"}
 APPROVE = "Approve the events of which this host is the first VM"
 PAUSE = "Pause before the hosts are read again"
-READ_BY_ARM = "Read the events again"
 # the host does not get the request to IMDS
 UNSENT = {"kind": "server-error", "route": "scheduledevents", "method": "POST", "vm": "vm1"}
 # Azure takes the first request, whose answer is lost
@@ -33,7 +30,7 @@ def approvals(fleet: Fleet) -> list[tuple[str, int]]:
 def test_host_is_lost_before_it_sends_then_the_next_one_approves(azure: Simulator, tmp_path: Path, down: Path) -> None:
     azure.post("/events", LATE)
     azure.post("/faults", UNSENT)
-    fleet = with_statistics(Fleet.over_flaky_ssh(azure, tmp_path, down))
+    fleet = Fleet.over_flaky_ssh(azure, tmp_path, down)
     ran = fleet.maintain(at={APPROVE: (down / "vm1").touch, PAUSE: (down / "vm1").unlink})
     assert ran.returncode == 0, ran.stdout
     assert approvals(fleet) == [("vm2", 200)] and fleet.did("recover") == BOTH
@@ -46,7 +43,7 @@ def test_host_is_lost_after_it_sent_then_no_other_one_approves(azure: Simulator,
     azure.post("/events", LATE)
     for fault in UNANSWERED:
         azure.post("/faults", fault)
-    fleet = with_statistics(Fleet.over_flaky_ssh(azure, tmp_path, down))
+    fleet = Fleet.over_flaky_ssh(azure, tmp_path, down)
 
     def is_lost() -> None:
         wait_until(fleet.approvals)
@@ -68,7 +65,7 @@ def test_host_is_lost_after_it_sent_then_no_other_one_approves(azure: Simulator,
 def test_host_that_stays_lost_prevents_the_approval(azure: Simulator, tmp_path: Path, down: Path) -> None:
     azure.post("/events", {**LATE, "notice": "15m"})
     azure.post("/faults", UNSENT)
-    fleet = with_statistics(Fleet.over_flaky_ssh(azure, tmp_path, down))
+    fleet = Fleet.over_flaky_ssh(azure, tmp_path, down)
 
     def comes_back() -> None:
         (down / "vm1").unlink()
@@ -80,20 +77,6 @@ def test_host_that_stays_lost_prevents_the_approval(azure: Simulator, tmp_path: 
     assert {row["approval"] for row in report.values()} == {"not_known"}
     assert "the host could not be read after its preparation" in report["vm1"]["why_not"]
     assert [report[name]["outcome"] for name in ("vm1", "vm2")] == ["failed", "completed"]
-
-
-@pytest.mark.all
-def test_host_is_lost_before_azure_resource_manager_is_asked(azure: Simulator, tmp_path: Path, down: Path) -> None:
-    azure.post("/events", LATE)
-    fleet = with_statistics(Fleet.over_flaky_ssh(azure, tmp_path, down))
-    fleet.hosts.environment["ARM_TOKEN"] = TOKEN
-    # the host's first two answers are those before and after the preparation; the third one does not come
-    azure.post("/faults", {"kind": "hang", "route": "scheduledevents", "method": "GET", "vm": "vm1", "requests": "3"})
-    course = {READ_BY_ARM: (down / "vm1").touch, PAUSE: (down / "vm1").unlink}
-    ran = fleet.maintain(at=course, given=by_arm(azure))
-    assert ran.returncode == 0, ran.stdout
-    assert [(line["by"], line["vm"]) for line in fleet.approvals()] == [("arm", "vm2")]
-    assert fleet.did("recover") == BOTH and all(row["approved"] for row in rows(ran).values())
 
 
 @pytest.mark.all
@@ -111,7 +94,7 @@ def test_host_that_has_restarted_prepares_again_before_the_approval(azure: Simul
     python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec {sys.executable} "$@"\n')
     python.chmod(0o755)
     restarts = {**variables(azure, tmp_path, "vm1"), "ansible_python_interpreter": str(python)}
-    fleet = reporting(azure, tmp_path, names=("vm2",), vm1=restarts)
+    fleet = Fleet(azure, tmp_path, names=("vm2",), vm1=restarts)
     # the first preparation ends before the restart
     ran = fleet.maintain(f"test {{{{ inventory_hostname }}}} = vm2 || echo another > {boot}")
     assert ran.returncode == 0, ran.stdout

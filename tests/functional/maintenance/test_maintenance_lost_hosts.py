@@ -8,7 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from support.maintenance.fleet import FREEZE, LATE, PREPARE, WAIT, Fleet, failed
 from support.simulator_process import Simulator
@@ -37,7 +36,7 @@ def test_lost_host_does_not_delay_the_recovery_of_the_others(trio: Simulator, tm
 @pytest.mark.all
 def test_host_that_stays_lost_fails_at_the_time_limit(trio: Simulator, tmp_path: Path, down: Path) -> None:
     trio.post("/events", THREE)
-    fleet = Fleet.over_flaky_ssh(trio, tmp_path, down, time_limits={"vm3": 3})
+    fleet = Fleet.over_flaky_ssh(trio, tmp_path, down, vm3={"maintenance_patience": 3})
 
     def loses_one() -> None:
         (down / "vm3").touch()
@@ -57,25 +56,6 @@ def test_host_that_stays_lost_fails_at_the_time_limit(trio: Simulator, tmp_path:
 def test_hanging_connection_is_closed_and_opened_again(azure: Simulator, tmp_path: Path, down: Path) -> None:
     azure.post("/events", LATE)
     fleet = Fleet.over_flaky_ssh(azure, tmp_path, down)
-    role = {"name": "azure_imds.scheduled_events.maintenance"}
-    quick = {"azure_imds.scheduled_events.maintenance_wait": {"attempt": 1, "grace": 10}}
-    plays = [
-        {
-            "hosts": "all",
-            "gather_facts": False,
-            "tasks": [{"import_role": {**role, "tasks_from": "prepare_and_approve"}}],
-        },
-        {
-            "name": WAIT,
-            "hosts": "all",
-            "gather_facts": False,
-            "strategy": "host_pinned",
-            "module_defaults": quick,
-            "tasks": [{"import_role": {**role, "tasks_from": "wait_and_recover"}}],
-        },
-    ]
-    site = tmp_path / "site.yml"
-    site.write_text(yaml.safe_dump(plays))
 
     def dies_and_comes_back() -> None:
         azure.advance(2)
@@ -87,7 +67,7 @@ def test_hanging_connection_is_closed_and_opened_again(azure: Simulator, tmp_pat
         assert fleet.did("recover") <= {"vm1"}
         (down / "vm2.hangs").unlink()
 
-    ran = fleet.hosts.playbook(str(site), fleet.steps(), at={WAIT: dies_and_comes_back})
+    ran = fleet.hosts.playbook(fleet.own_plays(attempt=1, grace=10), fleet.steps(), at={WAIT: dies_and_comes_back})
     assert ran.returncode == 0, ran.stdout
     assert fleet.did("recover") == {"vm1", "vm2"}
 
@@ -124,27 +104,6 @@ def test_host_that_is_lost_while_it_prepares_is_not_approved_and_recovers(
     assert fleet.approvals() == [] and fleet.reasons_of_starts() == ["NotBefore reached"]
     assert fleet.did("prepare") == {"vm1"} and fleet.did("recover") == {"vm1", "vm2"}
     assert fleet.note("vm1") is fleet.note("vm2") is None
-
-
-@pytest.mark.all
-def test_all_hosts_that_are_lost_while_they_prepare_recover_in_the_next_run(
-    azure: Simulator, tmp_path: Path, down: Path
-) -> None:
-    azure.post("/events", FREEZE)
-    fleet = Fleet.over_flaky_ssh(azure, tmp_path, down)
-
-    def loses_all() -> None:
-        (down / "vm1").touch()
-        (down / "vm2").touch()
-
-    ran = fleet.maintain(meanwhile=loses_all)
-    assert ran.returncode != 0 and fleet.note("vm1") and fleet.note("vm2") and fleet.approvals() == []
-    azure.advance(3 * 3600)
-    for path in (down / "vm1", down / "vm2"):
-        path.unlink()
-    ran = fleet.maintain(at={WAIT: lambda: None})
-    assert ran.returncode == 0, ran.stdout
-    assert fleet.did("recover") == {"vm1", "vm2"} and fleet.note("vm1") is fleet.note("vm2") is None
 
 
 @pytest.mark.all

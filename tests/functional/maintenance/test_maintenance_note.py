@@ -25,15 +25,6 @@ def test_note_exists_from_before_the_preparation_until_after_the_recovery(azure:
     assert fleet.note("vm1") is fleet.note("vm2") is None
 
 
-def test_note_names_the_run_and_the_events(azure: Simulator, tmp_path: Path) -> None:
-    azure.post("/events", {**LATE, "type": "Reboot"})
-    fleet = Fleet(azure, tmp_path)
-    notes = []
-    fleet.maintain(meanwhile=lambda: notes.append(fleet.note("vm1")))
-    assert notes[0]["held"] and notes[0]["run"]["pid"] > 0 and notes[0]["run"]["host"] and notes[0]["run"]["user"]
-    assert [(event["event_type"], event["resources"]) for event in notes[0]["events"]] == [("Reboot", ["vm1", "vm2"])]
-
-
 def test_note_cannot_be_written_then_nothing_is_prepared(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(
@@ -72,31 +63,3 @@ def test_event_not_over_at_the_time_limit_is_continued_by_the_next_run(azure: Si
     ran = fleet.maintain()
     assert ran.returncode == 0, ran.stdout
     assert fleet.did("recover") == {"vm1"} and fleet.note("vm1") is None
-
-
-def test_event_that_ended_between_two_runs_is_recovered_from_without_an_event(azure: Simulator, tmp_path: Path) -> None:
-    azure.post("/events", {**LATE, "resources": ["vm1"], "name": "it"})
-    fleet = Fleet(azure, tmp_path)
-    fleet.maintain(at={WAIT: lambda: None}, given={"maintenance_patience": 2})
-    azure.advance(7200)
-    assert fleet.did("recover") == set()
-    ran = fleet.maintain(at={WAIT: lambda: None})
-    assert ran.returncode == 0, ran.stdout
-    assert fleet.did("recover") == {"vm1"} and fleet.course_of("prepare") == ["vm1"] and fleet.note("vm1") is None
-
-
-def test_check_mode_writes_no_note(azure: Simulator, tmp_path: Path) -> None:
-    azure.post("/events", LATE)
-    fleet = Fleet(azure, tmp_path)
-    assert fleet.maintain("true", "--check").returncode == 0
-    assert not (tmp_path / "vm1").exists() and not (tmp_path / "vm2").exists()
-
-
-def test_check_mode_leaves_the_note_of_an_earlier_run(azure: Simulator, tmp_path: Path) -> None:
-    azure.post("/events", LATE)
-    fleet = Fleet(azure, tmp_path)
-    fleet.maintain(at={WAIT: lambda: None}, given={"maintenance_patience": 1})
-    left = fleet.note("vm1")
-    ran = fleet.maintain("true", "--check", at={WAIT: lambda: None})
-    assert left and ran.returncode == 0, ran.stdout
-    assert fleet.note("vm1") == left and fleet.did("recover") == set()

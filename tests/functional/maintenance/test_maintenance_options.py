@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The role maintenance validates its variables before the first request to Azure.
+"""The role maintenance refuses wrong options, and finds files and roles of the user.
 
 tests/unit/plugins/action/test_maintenance_check.py has the other refusals.
 """
@@ -39,21 +39,11 @@ def entry(name: str) -> dict[str, Any]:
     return {"ansible.builtin.import_role": {"name": ROLE, "tasks_from": name}}
 
 
-@pytest.mark.parametrize("option", ["maintenance_prepare", "maintenance_recover"])
-def test_missing_file_is_refused_and_the_places_are_listed(azure: Simulator, tmp_path: Path, option: str) -> None:
-    azure.post("/events", LATE)
+def test_wrong_options_are_refused_together_before_the_first_request(azure: Simulator, tmp_path: Path) -> None:
     fleet = Fleet(azure, tmp_path)
-    ran = fleet.maintain(given={option: "tasks/drian.yml"})
-    assert failed(ran) == {"vm1", "vm2"} and option in ran.stdout
-    assert str(Path.cwd() / "tasks" / "drian.yml") in ran.stdout
-    assert not has_had_requests(azure)
-
-
-def test_misspelt_variable_is_refused_with_the_right_name(azure: Simulator, tmp_path: Path) -> None:
-    fleet = Fleet(azure, tmp_path)
-    ran = fleet.maintain(given={"maintenance_recove": "x.yml"})
+    ran = fleet.maintain(given={"maintenance_recove": "x.yml", "maintenance_types": ["rebot"]})
     assert failed(ran) == {"vm1", "vm2"}
-    assert "maintenance_recove: no such option; did you mean maintenance_recover?" in ran.stdout
+    assert "maintenance_recove: " in ran.stdout and "did you mean Reboot?" in ran.stdout
     assert not has_had_requests(azure)
 
 
@@ -63,24 +53,11 @@ def test_missing_entry_point_is_named(azure: Simulator, tmp_path: Path) -> None:
     assert ran.returncode != 0 and "prepare_and_approve, wait_and_recover, coordinate or report" in ran.stdout
 
 
-@pytest.mark.parametrize(("strategy", "warns"), [("host_pinned", True), ("ansible.builtin.free", False)])
-def test_fewer_forks_than_hosts_delay_the_recovery_only_under_host_pinned(
-    azure: Simulator, tmp_path: Path, strategy: str, warns: bool
-) -> None:
-    fleet = Fleet(azure, tmp_path)
-    play = own_plays(tmp_path, {"strategy": strategy, "tasks": [entry("wait_and_recover")]})
-    ran = fleet.hosts.playbook(play, fleet.steps(), "--forks", "1")
-    assert ran.returncode == 0, ran.stdout
-    said = " ".join((ran.stdout + ran.stderr).split())
-    assert ("1 of 2 hosts begin to wait only after others have recovered" in said) is warns
-
-
-@pytest.mark.parametrize("option", ["patience", "within", "removed_after", "note_expires"])
-def test_duration_of_a_recovery_is_refused_before_the_host_waits(azure: Simulator, tmp_path: Path, option: str) -> None:
+def test_duration_of_a_recovery_is_refused_before_the_host_waits(azure: Simulator, tmp_path: Path) -> None:
     fleet = Fleet(azure, tmp_path)
     play = own_plays(tmp_path, {"strategy": "free", "tasks": [entry("wait_and_recover")]})
-    ran = fleet.hosts.playbook(play, {**fleet.steps(), f"maintenance_{option}": "1 hour"})
-    assert failed(ran) == {"vm1", "vm2"} and f"maintenance_{option}: expected seconds as a number" in ran.stdout
+    ran = fleet.hosts.playbook(play, {**fleet.steps(), "maintenance_patience": "1 hour"})
+    assert failed(ran) == {"vm1", "vm2"} and "maintenance_patience: expected seconds as a number" in ran.stdout
     assert not has_had_requests(azure)
 
 
@@ -147,3 +124,19 @@ def test_playbook_without_preparation_approves_nothing(azure: Simulator, tmp_pat
     ran = fleet.maintain(given={"maintenance_prepare": ""})
     assert ran.returncode == 0, ran.stdout
     assert fleet.did("prepare") == set() and fleet.did("recover") == {"vm1", "vm2"} and fleet.approvals() == []
+
+
+def test_hook_seconds_are_at_most_the_time_that_is_left_less_five(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**LATE, "type": "Preempt", "resources": ["vm1"], "notice": "25s"})
+    seconds = tmp_path / "seconds"
+    hook = {
+        "use": "command",
+        "prepare": ["sh", "-c", f"echo $HOOK_SECONDS >{seconds}"],
+        "recover": ["true"],
+        "state_directory": str(tmp_path / "records"),
+    }
+    given = {"maintenance_ready_hooks": [hook], "ready_hooks_directory": str(tmp_path / "library")}
+    # the hook is the whole preparation
+    ran = Fleet(azure, tmp_path).maintain("true", given={**given, "maintenance_prepare": ""})
+    assert ran.returncode == 0, ran.stdout
+    assert 0 < float(seconds.read_text()) <= 20

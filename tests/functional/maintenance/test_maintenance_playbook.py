@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The playbook maintenance with failing steps: it approves only prepared events, and all hosts recover."""
+"""The playbook maintenance: which events it prepares for and approves, and that all hosts recover."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from support import simulator_process
-from support.maintenance.control_plane import change
-from support.maintenance.fleet import FREEZE, LATE, MANUAL, PAIR, WAIT, Fleet, failed
+from support.maintenance.fleet import FREEZE, LATE, LIFE, MANUAL, NOTICE, PAIR, WAIT, Fleet, failed, rows
 from support.simulator_process import Simulator
 from support.wait import wait_until
 
@@ -43,19 +42,6 @@ def test_vm_outside_of_the_play_prevents_the_approval(azure: Simulator, tmp_path
 
 
 @pytest.mark.all
-def test_vm_that_only_the_caller_names_prevents_the_approval(azure: Simulator, tmp_path: Path) -> None:
-    event = azure.post("/events", FREEZE)
-    other = azure.post("/events", {**FREEZE, "resources": ["vm2"]})
-    report = change(other, other_events=[{**change(event)["event"], "resources": ["vm1", "vm3"]}])
-    fleet = Fleet(azure, tmp_path)
-    ran = fleet.maintain("true", given={"maintenance_announced": [report]})
-    assert ran.returncode == 0, ran.stdout
-    assert fleet.did("prepare") == fleet.did("recover") == {"vm1", "vm2"}
-    assert [line["ids"] for line in fleet.approvals()] == [[other["id"]]]
-    assert "vm3: no host of this play" in ran.stdout
-
-
-@pytest.mark.all
 def test_each_event_is_approved_once_by_its_first_vm(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**LATE, "resources": ["vm2", "vm1"]})
     azure.post("/events", {**LATE, "type": "Reboot", "resources": ["vm2"]})
@@ -64,15 +50,6 @@ def test_each_event_is_approved_once_by_its_first_vm(azure: Simulator, tmp_path:
     assert ran.returncode == 0, ran.stdout
     assert sorted(line["vm"] for line in fleet.approvals()) == ["vm1", "vm2"]
     assert fleet.did("recover") == {"vm1", "vm2"}
-
-
-@pytest.mark.all
-def test_event_cancelled_during_the_preparation_ends_in_recovery(azure: Simulator, tmp_path: Path) -> None:
-    azure.post("/events", {**LATE, "name": "it"})
-    fleet = Fleet(azure, tmp_path)
-    ran = fleet.maintain("true", meanwhile=lambda: azure.post("/events/it/cancel"))
-    assert ran.returncode == 0, ran.stdout
-    assert fleet.did("prepare") == fleet.did("recover") == {"vm1", "vm2"} and fleet.approvals() == []
 
 
 @pytest.mark.all
@@ -90,6 +67,7 @@ def test_host_without_imds_fails_alone(azure: Simulator, tmp_path: Path) -> None
     fleet = Fleet(azure, tmp_path, elsewhere={"maintenance_endpoint": "http://127.0.0.1:9"})
     ran = fleet.maintain("true")
     assert failed(ran) == {"elsewhere"} and "no connection" in ran.stdout
+    assert "its scheduled events could not be read" in rows(ran)["elsewhere"]["why_not"]
     assert len(fleet.approvals()) == 1 and fleet.did("recover") == {"vm1", "vm2"}
 
 
@@ -159,15 +137,6 @@ def test_role_that_does_not_exist_fails_the_recovery(azure: Simulator, tmp_path:
 
 
 @pytest.mark.all
-def test_check_mode_changes_nothing_and_fails_no_host(azure: Simulator, tmp_path: Path) -> None:
-    azure.post("/events", LATE)
-    fleet = Fleet(azure, tmp_path)
-    ran = fleet.maintain("true", "--check")
-    assert ran.returncode == 0, ran.stdout
-    assert fleet.approvals() == [] and fleet.did("prepare") == fleet.did("recover") == set()
-
-
-@pytest.mark.all
 def test_vm_added_to_the_event_during_the_preparation_prevents_the_approval(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "name": "it", "resources": ["vm1"]})
     fleet = Fleet(azure, tmp_path, names=("vm1",))
@@ -175,3 +144,60 @@ def test_vm_added_to_the_event_during_the_preparation_prevents_the_approval(azur
     assert ran.returncode == 0, ran.stdout
     assert fleet.did("prepare") == fleet.did("recover") == {"vm1"} and fleet.approvals() == []
     assert fleet.reasons_of_starts() == ["NotBefore reached"]
+
+
+@pytest.mark.all
+def test_advice_is_not_handled_beside_an_event_and_is_when_its_type_is_named(azure: Simulator, tmp_path: Path) -> None:
+    advice = {"name": "risk", "type": "SpotRebalanceRecommendation", "resources": ["vm1"], "notice": "2d"}
+    azure.post("/events", advice)
+    azure.post("/events", {**LATE, "resources": ["vm2"]})
+    fleet = Fleet(azure, tmp_path)
+    ran = fleet.maintain()
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.did("prepare") == fleet.did("recover") == {"vm2"}
+    assert [line["vm"] for line in fleet.approvals()] == ["vm2"]
+    named = fleet.maintain(
+        given={"maintenance_types": ["SpotRebalanceRecommendation"], "maintenance_within": 3 * 86400},
+        at={WAIT: lambda: azure.post("/events/risk/cancel", {})},
+    )
+    assert named.returncode == 0, named.stdout
+    assert fleet.did("prepare") == fleet.did("recover") == {"vm1", "vm2"}
+    assert len(fleet.approvals()) == 1 and "it only advises; an approval would have no effect" in named.stdout
+
+
+@pytest.mark.all
+def test_new_event_during_the_wait_keeps_the_host_prepared(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", LATE)
+    fleet = Fleet(azure, tmp_path)
+
+    def second_comes() -> None:
+        azure.advance(NOTICE)
+        azure.post("/events", {"type": "Reboot", "resources": ["vm1"], "notice": "50m", "started_for": LIFE})
+        fleet.wait_for_polls()
+        azure.advance(LIFE)
+        wait_until(lambda: fleet.did("recover") == {"vm2"})
+        fleet.wait_for_polls()
+        note = fleet.note("vm1") or {"events": []}
+        assert fleet.did("recover") == {"vm2"} and {event["event_type"] for event in note["events"]} == {
+            "Freeze",
+            "Reboot",
+        }
+        azure.advance(LIFE)
+
+    ran = fleet.maintain(at={WAIT: second_comes})
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.course_of("recover") == ["vm2", "vm1"] and fleet.course_of("prepare").count("vm1") == 1
+    assert len(fleet.approvals()) == 1 and "it came during the wait" in ran.stdout
+
+
+@pytest.mark.all
+def test_event_listed_again_under_another_id_is_prepared_and_recovered(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**LATE, "resources": ["vm1"], "name": "first"})
+    fleet = Fleet(azure, tmp_path)
+    fleet.maintain(at={WAIT: lambda: None}, given={"maintenance_patience": 1})
+    azure.post("/events/first/cancel")
+    azure.post("/events", {**LATE, "resources": ["vm1"]})
+    ran = fleet.maintain()
+    assert ran.returncode == 0, ran.stdout
+    assert fleet.course_of("prepare") == ["vm1", "vm1"] and fleet.course_of("recover") == ["vm1"]
+    assert fleet.note("vm1") is None and fleet.reasons_of_starts()[-1] == "approved"

@@ -1,28 +1,27 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Each rule in the table of the role's README: the run follows it, and its report shows the outcome."""
+"""The report, and the rules in the table of the role's README: the run follows them, and reports the outcome."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from support.maintenance.fleet import FREEZE, LATE, LIFE, NOTICE, WAIT, Fleet, failed
-from support.maintenance.reports import reporting, rows, with_statistics
+from support.maintenance.fleet import FREEZE, LATE, NOTICE, WAIT, Fleet, failed, rows
 from support.simulator_process import Simulator
 
 pytestmark = pytest.mark.all
 
-# seconds
-SOON = {"maintenance_removed_after": 3}
+STEPS = ("prepared", "approved", "started", "over", "recovered")
 
 
 def test_terminated_vm_does_not_fail_and_is_not_awaited(azure: Simulator, tmp_path: Path, down: Path) -> None:
     azure.post("/events", {**LATE, "type": "Terminate", "resources": ["vm1"]})
-    fleet = with_statistics(Fleet.over_flaky_ssh(azure, tmp_path, down))
-    ran = fleet.maintain(at={WAIT: (down / "vm1").touch}, given=SOON)
+    fleet = Fleet.over_flaky_ssh(azure, tmp_path, down)
+    ran = fleet.maintain(at={WAIT: (down / "vm1").touch}, given={"maintenance_removed_after": 3})
     assert ran.returncode == 0 and failed(ran) == set(), ran.stdout
     row = rows(ran)["vm1"]
     assert (row["outcome"], row["approval"], row["recovered"]) == ("removed", "approved", None)
@@ -31,77 +30,43 @@ def test_terminated_vm_does_not_fail_and_is_not_awaited(azure: Simulator, tmp_pa
     assert fleet.note("vm1")
 
 
-def test_preempted_vm_that_was_not_approved_is_removed_after_its_start(
-    trio: Simulator, tmp_path: Path, down: Path
-) -> None:
-    # no answer of the host says that the event has started; its NotBefore passes by the clock of the controller
-    trio.post("/events", {**LATE, "type": "Preempt", "resources": ["vm1", "vm3"], "notice": "1m"})
-    fleet = with_statistics(Fleet.over_flaky_ssh(trio, tmp_path, down, names=("vm1", "vm2")))
-
-    def starts_and_is_evicted() -> None:
-        trio.advance(NOTICE)
-        fleet.wait_for_polls()
-        (down / "vm1").touch()
-
-    ran = fleet.maintain(at={WAIT: starts_and_is_evicted}, given=SOON)
-    assert ran.returncode == 0, ran.stdout
-    row = rows(ran)["vm1"]
-    # vm3 is not in the inventory
-    assert (row["outcome"], row["approval"], row["approved"]) == ("removed", "unknown_vm", None)
-
-
-def test_host_that_is_lost_by_another_event_is_awaited(azure: Simulator, tmp_path: Path, down: Path) -> None:
-    azure.post("/events", {**LATE, "type": "Redeploy", "resources": ["vm1"]})
-    fleet = with_statistics(Fleet.over_flaky_ssh(azure, tmp_path, down, time_limits={"vm1": 8}))
-    ran = fleet.maintain(at={WAIT: (down / "vm1").touch}, given=SOON)
-    assert failed(ran) == {"vm1"} and rows(ran)["vm1"]["outcome"] == "failed"
-
-
-def test_event_cancelled_before_the_approval(azure: Simulator, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_approved", [False, True])
+def test_event_is_cancelled_before_or_after_the_approval(azure: Simulator, tmp_path: Path, is_approved: bool) -> None:
     azure.post("/events", {**LATE, "name": "it"})
-    fleet = reporting(azure, tmp_path)
-    ran = fleet.maintain(meanwhile=lambda: azure.post("/events/it/cancel"))
-    assert ran.returncode == 0 and fleet.did("recover") == {"vm1", "vm2"}, ran.stdout
-    for row in rows(ran).values():
-        assert (row["outcome"], row["approved"]) == ("unknown", None) and row["recovered"]
+    fleet = Fleet(azure, tmp_path)
 
+    def cancel() -> None:
+        azure.post("/events/it/cancel")
 
-def test_event_cancelled_after_the_approval(azure: Simulator, tmp_path: Path) -> None:
-    azure.post("/events", {**LATE, "name": "it"})
-    fleet = reporting(azure, tmp_path)
-    ran = fleet.maintain(at={WAIT: lambda: azure.post("/events/it/cancel")})
-    assert ran.returncode == 0 and fleet.did("recover") == {"vm1", "vm2"}, ran.stdout
+    ran = fleet.maintain(at={WAIT: cancel}) if is_approved else fleet.maintain(meanwhile=cancel)
+    assert ran.returncode == 0 and fleet.did("prepare") == fleet.did("recover") == {"vm1", "vm2"}, ran.stdout
+    assert len(fleet.approvals()) == is_approved
     for row in rows(ran).values():
         # IMDS does not state whether an approved event was cancelled or took place between two requests
-        assert (row["outcome"], row["approval"]) == ("unknown", "approved") and row["recovered"]
+        assert (row["outcome"], row["approved"] is not None) == ("unknown", is_approved) and row["recovered"]
 
 
-@pytest.mark.parametrize(("notice", "passes"), [("30m", 31 * 60), ("1m", 2 * 60)])
-def test_moved_not_before_is_reported(azure: Simulator, tmp_path: Path, notice: str, passes: int) -> None:
+def test_moved_not_before_is_followed_and_reported(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "name": "it"})
-    fleet = reporting(azure, tmp_path, names=("vm1",))
+    fleet = Fleet(azure, tmp_path, names=("vm1",))
 
     def is_moved() -> None:
-        azure.post("/events/it/change", {"notice": notice})
+        azure.post("/events/it/change", {"notice": "30m"})
         fleet.wait_for_polls()
-        if passes > NOTICE:
-            azure.advance(NOTICE)
-            fleet.wait_for_polls()
-            assert fleet.reasons_of_starts() == [] and fleet.did("recover") == set()
-        azure.advance(passes)
+        azure.advance(NOTICE)
         fleet.wait_for_polls()
-        azure.advance(LIFE)
+        assert fleet.reasons_of_starts() == [] and fleet.did("recover") == set()
+        fleet.start_and_end_events()
 
     ran = fleet.maintain(at={WAIT: is_moved})
     assert ran.returncode == 0 and fleet.did("recover") == {"vm1"}, ran.stdout
     row = rows(ran)["vm1"]
-    assert (row["outcome"], row["approval"]) == ("completed", "unknown_vm")
-    assert row["moved_to"] and (row["moved_to"] > row["not_before"]) == (passes > NOTICE)
+    assert (row["outcome"], row["approval"]) == ("completed", "unknown_vm") and row["moved_to"] > row["not_before"]
 
 
 def test_another_client_approves_first(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**LATE, "name": "it"})
-    fleet = reporting(azure, tmp_path)
+    fleet = Fleet(azure, tmp_path)
 
     def is_approved() -> None:
         azure.post("/events/it/approve", {"as": "control-plane"})
@@ -113,22 +78,67 @@ def test_another_client_approves_first(azure: Simulator, tmp_path: Path) -> None
         assert (row["outcome"], row["approval"], row["approved"]) == ("completed", "started", None)
 
 
-def test_failed_preparation(azure: Simulator, tmp_path: Path) -> None:
-    azure.post("/events", FREEZE)
-    fleet = reporting(azure, tmp_path)
-    ran = fleet.maintain("test {{ inventory_hostname }} != vm2")
-    assert failed(ran) == {"vm2"}
-    report = rows(ran)
-    assert [report[name]["outcome"] for name in ("vm1", "vm2")] == ["completed", "failed"]
-    assert {row["approval"] for row in report.values()} == {"not_prepared"}
-
-
 def test_unreachable_host(trio: Simulator, tmp_path: Path, down: Path) -> None:
     trio.post("/events", {**FREEZE, "resources": ["vm1", "vm3"]})
-    fleet = with_statistics(Fleet.over_flaky_ssh(trio, tmp_path, down))
+    fleet = Fleet.over_flaky_ssh(trio, tmp_path, down)
     (down / "vm3").touch()
     ran = fleet.maintain()
     assert failed(ran) == {"vm3"} and fleet.approvals() == [], ran.stdout
     report = rows(ran)
     assert (report["vm1"]["outcome"], report["vm1"]["approval"]) == ("completed", "unknown_vm")
     assert (report["vm3"]["outcome"], report["vm3"]["event_id"]) == ("failed", "")
+
+
+def test_report_has_a_row_for_each_host_and_event(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", LATE)
+    ran = Fleet(azure, tmp_path).maintain()
+    assert ran.returncode == 0, ran.stdout
+    report = rows(ran)
+    assert set(report) == {"vm1", "vm2"}
+    for name, row in report.items():
+        assert (
+            row["vm"] == name
+            and row["event_type"] == "Freeze"
+            and row["resources"] == ["vm1", "vm2"]
+            and row["not_before"]
+        )
+        assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", row[step]) for step in STEPS)
+        assert row["why_not"] == ""
+    head = "host event not before prepared approved started over recovered outcome why not"
+    assert re.search(head.replace(" ", " +"), ran.stdout)
+    assert re.search(rf"vm1 +Freeze {report['vm1']['event_id']}( +\d\d:\d\d:\d\d){{6}} +completed", ran.stdout)
+
+
+def test_report_says_why_an_event_was_not_approved(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", FREEZE)
+    ran = Fleet(azure, tmp_path).maintain("test {{ inventory_hostname }} != vm2")
+    report = rows(ran)
+    assert failed(ran) == {"vm2"}
+    assert report["vm1"]["prepared"] and report["vm2"]["prepared"] is None
+    assert [report[name]["outcome"] for name in ("vm1", "vm2")] == ["completed", "failed"]
+    assert {(row["approval"], row["approved"]) for row in report.values()} == {("not_prepared", None)}
+    assert report["vm1"]["why_not"].startswith("not approved: vm2: the preparation failed: ")
+    assert "the preparation failed" in report["vm2"]["why_not"] and report["vm2"]["recovered"]
+    assert re.search(r"Freeze \S+ of vm1, vm2 is not approved: vm2: the preparation failed", ran.stdout)
+
+
+def test_report_is_shown_although_all_hosts_fail(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", FREEZE)
+    ran = Fleet(azure, tmp_path).maintain(recover="false")
+    assert failed(ran) == {"vm1", "vm2"}
+    for row in rows(ran).values():
+        assert (
+            row["approved"]
+            and row["over"]
+            and row["recovered"] is None
+            and row["why_not"].startswith("the recovery failed: ")
+        )
+
+
+def test_any_errors_fatal_of_the_user_stops_no_other_host(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", FREEZE)
+    fleet = Fleet(azure, tmp_path)
+    fleet.hosts.environment["ANSIBLE_ANY_ERRORS_FATAL"] = "1"
+    ran = fleet.maintain("test {{ inventory_hostname }} != vm2", recover="test {{ inventory_hostname }} != vm1")
+    assert failed(ran) == {"vm1", "vm2"}
+    assert fleet.did("prepare") == {"vm1"} and fleet.did("recover") == {"vm2"}

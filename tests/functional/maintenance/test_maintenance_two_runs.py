@@ -79,18 +79,3 @@ def test_run_whose_host_was_taken_over_does_not_recover_it(azure: Simulator, tmp
     ran = fleet.maintain(at={WAIT: is_taken_over})
     assert failed(ran) == {"vm1"} and "another run has taken over the host" in ran.stdout
     assert fleet.did("recover") == set() and (fleet.note("vm1") or {})["run"]["id"] == "other"
-
-
-@pytest.mark.all
-def test_unreadable_note_holds_the_host_until_it_expires(azure: Simulator, tmp_path: Path) -> None:
-    azure.post("/events", {**FREEZE, "resources": ["vm1"]})
-    fleet = Fleet(azure, tmp_path)
-    note = tmp_path / "vm1" / "notes" / "note.json"
-    note.parent.mkdir(parents=True)
-    note.write_text('{"version": 1, "ru')
-    ran = fleet.maintain(at={WAIT: lambda: None})
-    assert failed(ran) == {"vm1"} and "the note cannot be read" in ran.stdout and fleet.did("prepare") == set()
-
-    ran = fleet.maintain(given={"maintenance_note_expires": 0})
-    assert ran.returncode == 0, ran.stdout
-    assert fleet.did("recover") == {"vm1"} and not note.exists()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Simulated VMs for the playbook maintenance, with tasks that write markers."""
+"""Simulated VMs for the playbook maintenance, with tasks that write markers, and its plan and report."""
 
 from __future__ import annotations
 
@@ -71,25 +71,15 @@ class Fleet:
         self.azure = azure
         self.folder = folder
         self.hosts = Hosts(folder, {**{name: variables(azure, folder, name) for name in names}, **more})
+        self.hosts.environment["ANSIBLE_SHOW_CUSTOM_STATS"] = "1"
 
     @classmethod
-    def over_flaky_ssh(
-        cls,
-        azure: Simulator,
-        folder: Path,
-        down: Path,
-        time_limits: dict[str, int] | None = None,
-        names: tuple[str, ...] | None = None,
-    ) -> Fleet:
-        """Return a fleet with flaky_connection.
-
-        ``time_limits`` are the seconds to wait for the end of the events, by host. ``names`` are the VMs that are
-        hosts of the play, by default all.
-        """
+    def over_flaky_ssh(cls, azure: Simulator, folder: Path, down: Path, **more: dict[str, Any]) -> Fleet:
+        """Return a fleet of all VMs with flaky_connection; ``more`` has further variables of hosts, by name."""
         connection = flaky_connection(folder, down)
-        hosts = {name: {**connection, **variables(azure, folder, name)} for name in names or azure.endpoints}
-        for name, seconds in (time_limits or {}).items():
-            hosts[name]["maintenance_patience"] = seconds
+        hosts = {
+            name: {**connection, **variables(azure, folder, name), **more.get(name, {})} for name in azure.endpoints
+        }
         return cls(azure, folder, (), **hosts)
 
     def maintain(
@@ -126,6 +116,25 @@ class Fleet:
             tasks.write_text(f'- ansible.builtin.shell: "{done}"\n  timeout: 60\n')
             given["maintenance_" + step] = str(tasks)
         return given
+
+    def own_plays(self, **wait: int) -> str:
+        """Write a playbook with the entry points of the role, and these options of its wait; return its path."""
+        role = "azure_imds.scheduled_events.maintenance"
+        plays = [
+            {
+                "hosts": "all",
+                "gather_facts": False,
+                "tasks": [{"import_role": {"name": role, "tasks_from": entry_point}}],
+                **more,
+            }
+            for entry_point, more in (
+                ("prepare_and_approve", {}),
+                ("wait_and_recover", {"name": WAIT, "strategy": "free", "module_defaults": {f"{role}_wait": wait}}),
+            )
+        ]
+        site = self.folder / "site.yml"
+        site.write_text(json.dumps(plays))
+        return str(site)
 
     def start_and_end_events(self) -> None:
         """Let events start, hosts poll, and the events end."""
@@ -170,3 +179,20 @@ class Fleet:
 
 def failed(ran: subprocess.CompletedProcess[str]) -> set[str]:
     return set(re.findall(r"^(\w+) .*failed=[1-9]", ran.stdout, re.MULTILINE))
+
+
+def rows(ran: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
+    """Return the rows of the report by host; of a host with several events the last one."""
+    return {row["host"]: row for row in _statistics(ran)["maintenance_report"]}
+
+
+def planned(ran: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
+    """Return the planned events by their first host."""
+    return {event["hosts"][0]: event for event in _statistics(ran)["maintenance_plan"]}
+
+
+def _statistics(ran: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    match = re.search(r"^\tRUN: (\{.*\})$", ran.stdout, re.MULTILINE)
+    assert match, ran.stdout
+    found: dict[str, Any] = json.loads(match[1])
+    return found

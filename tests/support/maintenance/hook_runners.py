@@ -19,7 +19,6 @@ from support.maintenance.fleet import PLAYBOOK
 from support.simulator_process import Simulator
 from support.wait import wait_until
 
-READ = "Read the state of the hook runners"
 DECIDE = "Decide which events may be approved"
 POLICY = {
     "name": "prepared first",
@@ -74,11 +73,9 @@ class HookRunners:
         """Write the hook STAGE/NAME of a VM; its body may wait while a file exists."""
         self.daemons[name].harness.hook(hook, body)
 
-    def start(self, *but: str) -> HookRunners:
-        """Start all hook runners except these."""
-        for name, daemon in self.daemons.items():
-            if name not in but:
-                daemon.start()
+    def start(self) -> HookRunners:
+        for daemon in self.daemons.values():
+            daemon.start()
         return self
 
     def close(self) -> None:

@@ -40,6 +40,7 @@ class AnsibleProject:
         own = {"maintenance_prepare": "drain.yml", "maintenance_recover": "undrain.yml"}
         fleet = Fleet(azure, folder, (), **{name: {**variables(azure, folder, name), **own} for name in names})
         self._hosts = fleet.hosts
+        self._hosts.environment.pop("ANSIBLE_SHOW_CUSTOM_STATS")
         self.at: dict[str, Callable[[], object]] = {WAIT: fleet.start_and_end_events}
         self.write("maintenance.yml", PLAYBOOK)
         self.write("drain.yml", self._task("touch", "drained"))
