@@ -12,12 +12,11 @@ import shlex
 
 import pytest
 
-from support.daemon.documents import shape
 from support.recipes.printed import fences
 from support.repository import REPOSITORY
 from support.start.default_ports import default_ports
 from support.start.new_user import NewUser, new_user
-from support.start.page import is_shown
+from support.start.page import follow_blocks
 
 pytestmark = pytest.mark.all
 
@@ -57,7 +56,7 @@ def with_stand_in(user: NewUser) -> NewUser:
         "PYTHONPATH": f"{sources}:{sources / 'tests'}",
         "STAND_IN_FOLDER": str(user.home),
     }
-    return NewUser(user.home, user.pasted, {**user.environment, **variables}, user.account, user.origin)
+    return user._replace(environment={**user.environment, **variables})
 
 
 def on_linux(command: str) -> str:
@@ -67,25 +66,18 @@ def on_linux(command: str) -> str:
     return shlex.join(["curl", "--silent", *words])
 
 
-def without_salt() -> list[tuple[str, str]]:
-    """Return (language, text) of each block that this test follows."""
+def blocks_on_linux() -> list[tuple[str, str]]:
+    """Return the blocks that this test follows, for bash."""
     before, _heading, section = PAGE.read_text(encoding="utf-8").partition(SALT)
-    return fences(before + section[section.index("\n## ") :])
+    printed = fences((before + section[section.index("\n## ") :]).replace(PRINTED, ADDRESS))
+    return [("sh", on_linux(text)) if language == "powershell" else (language, text) for language, text in printed]
 
 
 def test_page_as_printed_reads_and_approves_an_event() -> None:
     with new_user("sys.version_info >= (3, 10)") as plain, default_ports():
         user = with_stand_in(plain)
         with user.terminal() as terminal:
-            output = ""
-            for language, text in without_salt():
-                block = text.replace(PRINTED, ADDRESS)
-                if language == "text":
-                    assert is_shown(shape(output), shape(block)), f"the output is\n{output}\nand the page has\n{block}"
-                else:
-                    assert language in ("sh", "powershell"), text
-                    command = on_linux(block) if language == "powershell" else block
-                    # the terminal has no input
-                    output = terminal.paste(command, fails="\nread " in command)
+            # the terminal has no input
+            follow_blocks(blocks_on_linux(), user, terminal, lambda block: "\nread " in block)
         log = (user.home / "azure-windows" / "simulator.log").read_text(encoding="utf-8")
         assert log.count(" approved ") == 1

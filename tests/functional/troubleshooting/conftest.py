@@ -22,7 +22,7 @@ def pytest_runtest_call(item: pytest.Function) -> Generator[None, None, None]:
     yield
     followed = item.funcargs.get("section")
     if isinstance(followed, Section):
-        assert followed.left() == []
+        assert followed.left == []
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def test_module_without_imds_succeeds_when_imds_answers(
 def test_event_of_two_vms_is_approved_with_the_option(
     section: Section, project: AnsibleProject, pair: Simulator
 ) -> None:
-    pair.post("/events", {**LATE, "id": section.event_id(), "duration": 5})
+    pair.post("/events", {**LATE, "id": section.event_id, "duration": 5})
     section.see(project.run)
     assert approvals(pair) == 0
     section.see(project.run)
@@ -63,7 +63,7 @@ def test_event_outside_of_the_limit_of_time_is_prepared_with_another_limit(
     section: Section, project: AnsibleProject, pair: Simulator
 ) -> None:
     project.set(maintenance_within=1800)
-    pair.post("/events", {**LATE, "id": section.event_id()})
+    pair.post("/events", {**LATE, "id": section.event_id})
     section.see(project.run)
     assert approvals(pair) == 0
     section.see(project.run)
@@ -75,7 +75,7 @@ def test_event_outside_of_the_limit_of_time_is_prepared_with_another_limit(
 def test_vm_outside_of_the_play_is_named(section: Section, project: AnsibleProject, pair: Simulator) -> None:
     project.at = {WAIT: lambda: None}
     project.set(maintenance_patience=1)
-    pair.post("/events", {**LATE, "id": section.event_id()})
+    pair.post("/events", {**LATE, "id": section.event_id})
     section.see(project.run, 2)
     assert approvals(pair) == 0
     project.at = AnsibleProject(pair, project.folder, "vm1", "vm2").at
@@ -86,7 +86,7 @@ def test_vm_outside_of_the_play_is_named(section: Section, project: AnsibleProje
 @pytest.mark.symptom("The tasks that prepare a host fail")
 def test_failed_preparation_is_named(section: Section, project: AnsibleProject, pair: Simulator) -> None:
     project.write("drain.yml", FAILS.format("Leave"))
-    pair.post("/events", {**FREEZE, "resources": ["vm1"], "id": section.event_id()})
+    pair.post("/events", {**FREEZE, "resources": ["vm1"], "id": section.event_id})
     section.see(project.run, 2)
     assert approvals(pair) == 0
 
@@ -95,7 +95,7 @@ def test_failed_preparation_is_named(section: Section, project: AnsibleProject, 
 def test_next_run_recovers_the_host(section: Section, project: AnsibleProject, pair: Simulator) -> None:
     good = (project.folder / "undrain.yml").read_text()
     project.write("undrain.yml", FAILS.format("Join"))
-    pair.post("/events", {**FREEZE, "resources": ["vm1"], "id": section.event_id()})
+    pair.post("/events", {**FREEZE, "resources": ["vm1"], "id": section.event_id})
     section.see(project.run, 2)
     assert project.is_drained("vm1")
     project.write("undrain.yml", good)
@@ -105,7 +105,7 @@ def test_next_run_recovers_the_host(section: Section, project: AnsibleProject, p
 
 @pytest.mark.symptom("Another run has the host")
 def test_second_run_fails_while_the_first_one_works(section: Section, project: AnsibleProject, pair: Simulator) -> None:
-    pair.post("/events", {**FREEZE, "resources": ["vm1"], "id": section.event_id()})
+    pair.post("/events", {**FREEZE, "resources": ["vm1"], "id": section.event_id})
     first, second = project.at, section.take("console")
     project.at = {}
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The host has a problem: a full disk, a second owner, a user without permission."""
+"""The host or IMDS has a problem: a full disk, a second owner, a user without permission, errors of IMDS."""
 
 from __future__ import annotations
 
@@ -13,29 +13,39 @@ from pathlib import Path
 
 import pytest
 
+from support.daemon.documents import quoted, rows
 from support.daemon.simulated_azure import Azure
 from support.other_user import folder_for_user, python_for_user
 from support.own_mounts import skip_reason
+from support.repository import REPOSITORY
 from support.troubleshooting.daemon_host import PYTHONPATH, DaemonHost
-from support.troubleshooting.page import Section
+from support.troubleshooting.page import DOCUMENT, Section
 from support.troubleshooting.small_disk import command_on_full_disk, command_with_folder, free_disk
 
 pytestmark = pytest.mark.all
-
-pytestmark = pytest.mark.skipif(skip_reason() != "", reason=skip_reason() or "-")
+needs_mounts = pytest.mark.skipif(skip_reason() != "", reason=skip_reason() or "-")
 
 # "nobody", who is in one group
 USER = pwd.getpwnam("nobody").pw_uid
+TABLE = rows((REPOSITORY / DOCUMENT).read_text(encoding="utf-8"), "IMDS answers with an error")
+FAULTS = {
+    "answered 429": "too-many-requests",
+    "answered 410": "gone",
+    "this status comes from a proxy or another service": "forbidden-html",
+    "no connection": "refuse",
+}
+OLD_VERSION = "answered 400 to api-version"
 BEACON = "beacons:\n  azure_events:\n    - interval: 1\n"
 
 
+@needs_mounts
 @pytest.mark.symptom("Records cannot be written")
 def test_approval_waits_for_the_disk(section: Section, host: DaemonHost, azure: Azure) -> None:
     disk = host.folder / "lib"
     host.prefix = command_on_full_disk(disk)
     host.hook("prepare/10-drain", "rm -f /srv/ready")
     host.start()
-    event = azure.schedule("Reboot", id=section.event_id(), source="User")
+    event = azure.schedule("Reboot", id=section.event_id, source="User")
     host.wait_for(event, prepared="ok")
     host.wait(lambda: not host.status()["records"]["ok"])
     section.see(host.run, 1)
@@ -45,6 +55,7 @@ def test_approval_waits_for_the_disk(section: Section, host: DaemonHost, azure: 
     section.see(host.run)
 
 
+@needs_mounts
 @pytest.mark.symptom("Two components own the host")
 def test_beacon_of_salt_is_found_by_check(section: Section, host: DaemonHost, tmp_path: Path) -> None:
     host.hook("prepare/10-drain", "rm -f /srv/ready")
@@ -57,9 +68,7 @@ def test_beacon_of_salt_is_found_by_check(section: Section, host: DaemonHost, tm
     def run(command: str) -> tuple[int, str]:
         return host.run(command, *command_with_folder(minion, "/etc/salt/minion.d"))
 
-    section.see(run)
-    section.see(run)
-    section.see(run)
+    section.see_all(run)
 
 
 @pytest.mark.symptom("The command is not permitted")
@@ -80,3 +89,36 @@ def test_member_of_the_status_group_may_use_status(section: Section, azure: Azur
             section.see(lambda command: host.run(command, user=USER))
         finally:
             host.stop()
+
+
+def is_good(host: DaemonHost) -> bool:
+    return bool(host.status()["imds"]["ok"])
+
+
+def test_table_has_these_rows() -> None:
+    assert {output for row in TABLE for output in quoted(row[0])} == {*FAULTS, OLD_VERSION}
+
+
+@pytest.mark.parametrize("output", FAULTS)
+def test_error_is_shown_and_its_end_too(host: DaemonHost, azure: Azure, output: str) -> None:
+    host.start()
+    kind = FAULTS[output]
+    vm = {"vm": "vm1"} if kind == "refuse" else {}
+    azure.fault(kind, **vm)
+    host.wait(lambda: not is_good(host))
+    code, text = host.run("azure-scheduled-events status")
+    assert code == 1 and output in text
+    azure.heal()
+    host.wait(lambda: is_good(host))
+
+
+def test_refused_api_version_is_shown_and_removed(host: DaemonHost) -> None:
+    host.config = {"policy": "documented", "api_version": "2031-01-01"}
+    host.start(until="IMDS gives no good answer")
+    host.wait(lambda: host.status()["imds"]["error"])
+    code, text = host.run("azure-scheduled-events status")
+    assert code == 1 and OLD_VERSION in text
+    host.config = {"policy": "documented"}
+    host.write_config()
+    assert host.run("systemctl restart azure-scheduled-events")[0] == 0
+    assert host.run("azure-scheduled-events check")[0] == 0

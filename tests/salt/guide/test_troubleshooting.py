@@ -39,7 +39,7 @@ class Site:
         self._reader = GuideRunner(here, ())
 
     def announce(self, section: Section, *names: str) -> str:
-        return self.azure.announce(*(names or NAMES), kind="Freeze", notice="4h", id=section.event_id())
+        return self.azure.announce(*(names or NAMES), kind="Freeze", notice="4h", id=section.event_id)
 
     def run(self, command: str) -> tuple[int, str]:
         """Run a command of the page on the master; return its exit code and its output."""
@@ -106,7 +106,7 @@ def test_minion_that_does_not_answer_is_named(site: Site) -> None:
     site.here.minions["web2"].start()
     site.here.master.bus.wait(f"salt/azure_events/{event_id}/approved")
     section.see(site.run)
-    assert section.left() == []
+    assert section.left == []
 
 
 def test_step_that_fails_is_prepared_again_by_the_runner(site: Site) -> None:
@@ -120,7 +120,7 @@ def test_step_that_fails_is_prepared_again_by_the_runner(site: Site) -> None:
     section.see(site.run)
     site.here.master.bus.wait(f"salt/azure_events/{event_id}/approved")
     section.see(site.run)
-    assert section.left() == []
+    assert section.left == []
 
 
 def test_minion_that_stays_prepared_recovers_by_the_runner(site: Site) -> None:
@@ -136,7 +136,7 @@ def test_minion_that_stays_prepared_recovers_by_the_runner(site: Site) -> None:
     site.file("web2", "fail-recover").unlink()
     section.see(site.run)
     site.here.master.bus.wait(f"salt/azure_events/{event_id}/recovered")
-    assert section.left() == []
+    assert section.left == []
 
 
 def test_minion_whose_imds_fails_is_named(site: Site) -> None:
@@ -146,4 +146,4 @@ def test_minion_whose_imds_fails_is_named(site: Site) -> None:
         section.see(site.run)
     wait_until(lambda: "403" not in site.run("salt-run azure_events.fleet")[1], timeout=300)
     section.see(site.run)
-    assert section.left() == []
+    assert section.left == []

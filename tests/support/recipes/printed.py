@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The files, command lines and other blocks in the documents.
+"""The one reader of what pages print: blocks, files, command lines with their output, and its comparison.
 
 A block whose first line is a comment with a path, such as `# group_vars/web.yml`, is that file.
 Each line of a shell block is a command, and so is the text behind a prompt in a `console` block.
@@ -11,16 +11,19 @@ The name of any other block is its first line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+from markdown_it import MarkdownIt
 
 from support.repository import REPOSITORY
 
 FILE, COMMAND, OTHER = "file", "command", "other"
 SHELLS = ("sh", "bash", "shell")
+# a line of an output that stands for any lines
+ELLIPSIS = "..."
 PATH_COMMENT = re.compile(r"# ([\w.-]+(?:/[\w.-]+)*\.(?:cfg|ini|service|timer|ya?ml))$")
-# a block in a list item has its indentation
-FENCED = re.compile(r"^( *)```([\w-]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+CONTINUED = re.compile(r"\\\n\s*")
 
 
 class Printed(NamedTuple):
@@ -40,41 +43,11 @@ class Printed(NamedTuple):
 
 def printed_in(document: str) -> list[Printed]:
     """Return everything that a document of the repository prints, in order."""
-    return [found for block in blocks_in(document) for found in block]
-
-
-def blocks_in(document: str) -> list[list[Printed]]:
-    """Return the files, commands and other texts of each block of a document."""
-    text = (REPOSITORY / document).read_text(encoding="utf-8")
-    return [list(of_block(document, language, block)) for language, block in fences(text)]
-
-
-def fences(text: str) -> list[tuple[str, str]]:
-    """Return language and text of each fenced block, without the indentation of the fence."""
     return [
-        (language, re.sub(f"^{indentation}", "", block, flags=re.MULTILINE))
-        for indentation, language, block in FENCED.findall(text)
+        found
+        for language, block in fences((REPOSITORY / document).read_text(encoding="utf-8"))
+        for found in _of_block(document, language, block)
     ]
-
-
-def of_block(document: str, language: str, block: str) -> Iterator[Printed]:
-    first = block.splitlines()[0]
-    path = PATH_COMMENT.match(first)
-    if path:
-        yield Printed(document, FILE, language, path[1], block)
-    elif language in (*SHELLS, "console") and not block.startswith("#!"):
-        for line in commands(language, block):
-            yield Printed(document, COMMAND, language, line, line)
-    else:
-        yield Printed(document, OTHER, language, first, block)
-
-
-def commands(language: str, block: str) -> list[str]:
-    """Return the command lines of a block, with continued lines joined and without comments."""
-    lines = re.sub(r"\\\n\s*", "", block).splitlines()
-    if language == "console":
-        lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-    return [re.sub(r"\s+# .*", "", line).strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
 def find(document: str, name: str) -> Printed:
@@ -85,3 +58,60 @@ def find(document: str, name: str) -> Printed:
             f"{document} prints {name!r} {len(found)} times; remedy: change the test together with the document"
         )
     return found[0]
+
+
+def fences(text: str) -> list[tuple[str, str]]:
+    """Return language and text of each code block of a Markdown text, without indentation."""
+    tokens = MarkdownIt("commonmark").parse(text)
+    return [(token.info, token.content) for token in tokens if token.type in ("fence", "code_block")]
+
+
+def dialogues(block: str) -> list[tuple[str, str]]:
+    """Return (command, output) of each prompt in the text of a console block, with continued lines joined."""
+    parts = re.split(r"^\$ ", CONTINUED.sub("", block), flags=re.MULTILINE)[1:]
+    return [(command, output) for command, _newline, output in (part.partition("\n") for part in parts)]
+
+
+def is_shown(output: Sequence[str], printed: Sequence[str]) -> bool:
+    """Return True if the lines of a printed output, with its ellipses, stand for the lines of the output."""
+    parts: list[list[str]] = [[]]
+    for line in printed:
+        if line.strip() == ELLIPSIS:
+            parts.append([])
+        else:
+            parts[-1].append(line)
+    at = 0
+    for number, part in enumerate(parts):
+        last = len(output) - len(part)
+        starts = [at] if number == 0 else range(at, last + 1)
+        if number == len(parts) - 1:
+            starts = [start for start in starts if start == last]
+        found = [start for start in starts if list(output[start : start + len(part)]) == part]
+        if not found:
+            return False
+        at = found[0] + len(part)
+    return True
+
+
+def replaced(text: str, differs: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the lines of an output, with words for patterns of text that differs between two runs."""
+    for pattern, word in differs:
+        text = re.sub(pattern, word, text)
+    return [line.rstrip() for line in text.rstrip("\n").splitlines()]
+
+
+def _of_block(document: str, language: str, block: str) -> Iterator[Printed]:
+    first = block.splitlines()[0]
+    path = PATH_COMMENT.match(first)
+    if path:
+        yield Printed(document, FILE, language, path[1], block)
+    elif language == "console":
+        for command, _output in dialogues(block):
+            yield Printed(document, COMMAND, language, command, command)
+    elif language in SHELLS and not block.startswith("#!"):
+        for line in CONTINUED.sub("", block).splitlines():
+            if line.strip() and not line.startswith("#"):
+                command = re.sub(r"\s+# .*", "", line).strip()
+                yield Printed(document, COMMAND, language, command, command)
+    else:
+        yield Printed(document, OTHER, language, first, block)

@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from support.recipes.printed import CONTINUED, dialogues, fences, replaced
 from support.repository import REPOSITORY
 from support.salt.cluster import Cluster
 from support.salt.guarded_process import GuardedProcess
@@ -33,9 +34,14 @@ GUIDE = REPOSITORY / "docs" / "salt.md"
 OWN_TERMINAL = "in a terminal of its own"
 FILE, COMMANDS, CONSOLE = "file", "commands", "console"
 
-_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SIMULATOR = "python3 -m imds_simulator "
-_ANY_LINES = "(?:.*\n)*?"
+# text that differs between two runs, in the order of its replacement
+_DIFFERS = (
+    (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?", "TIME"),
+    (r"\b\d+\.\d+\b", "SECONDS"),
+    (r"(?<= )\d+(?= )", "NUMBER"),
+    (r" +", " "),
+)
 _POLL_TIMEOUT = 300.0
 
 
@@ -59,7 +65,7 @@ def blocks(guide: Path = GUIDE) -> list[CodeBlock]:
     """Return all blocks of a page in order; raise ValueError for one without a place."""
     found = []
     for part in re.split(r"^##+ ", guide.read_text(encoding="utf-8"), flags=re.MULTILINE):
-        found += [_block(part.partition("\n")[0], language, text) for language, text in _BLOCK.findall(part)]
+        found += [_block(part.partition("\n")[0], language, text) for language, text in fences(part)]
     return found
 
 
@@ -79,24 +85,9 @@ def _block(section: str, language: str, text: str) -> CodeBlock:
 
 def commands_of(block: CodeBlock) -> list[tuple[str, str]]:
     """Return the command lines of a block, continued lines joined, with their printed output."""
-    text = re.sub(r"\\\n\s*", "", block.text)
-    if block.kind == COMMANDS:
-        return [(line, "") for line in text.splitlines() if line.strip()]
-    parts = re.split(r"^\$ ", text, flags=re.MULTILINE)
-    return [(part.partition("\n")[0], part.partition("\n")[2]) for part in parts if part]
-
-
-def is_as_printed(printed: str, actual: str) -> bool:
-    """Return True if the output is that of the guide, apart from times, and lines at "..."."""
-    lines = [_ANY_LINES if line.strip() == "..." else re.escape(line) + "\n" for line in _comparable(printed)]
-    return re.fullmatch("".join(lines), "".join(line + "\n" for line in _comparable(actual))) is not None
-
-
-def _comparable(text: str) -> list[str]:
-    text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?", "TIME", text)
-    text = re.sub(r"\b\d+\.\d+\b", "SECONDS", text)
-    text = re.sub(r"(?<= )\d+(?= )", "NUMBER", text)
-    return [re.sub(r" +", " ", line.rstrip()) for line in text.splitlines()]
+    if block.kind == CONSOLE:
+        return dialogues(block.text)
+    return [(line, "") for line in CONTINUED.sub("", block.text).splitlines() if line.strip()]
 
 
 class GuideRunner:
@@ -150,8 +141,23 @@ class GuideRunner:
         self._start()
         return printed
 
-    def run(self, place: str, command: str) -> str:
-        return self._run_line(place, command)
+    def run(self, place: str, command: str, check: bool = True) -> str:
+        """Run a command line at a place of the guide, and return its output; ``check``: it has to succeed."""
+        verb, *words = shlex.split(command)
+        if verb == "cd":
+            self.folders[place] = Path(self._here(words[0]))
+            return ""
+        if verb == "systemctl":
+            self._restart(place.removeprefix("on "), *words)
+            return ""
+        self._start()
+        line = ["sh", "-ec", self._here(command)]
+        folder = self.folders.get(place, self._site.folder)
+        ran = subprocess.run(
+            line, cwd=folder, env=self.environment, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert not check or ran.returncode == 0, f"{command}: {ran.returncode}\n{ran.stdout}{ran.stderr}"
+        return ran.stdout
 
     def close(self) -> None:
         """End the processes in terminals of their own."""
@@ -179,7 +185,7 @@ class GuideRunner:
             output += (
                 self._run_until_as_printed(block.place, command, self._here(printed))
                 if printed
-                else self._run_line(block.place, command)
+                else self.run(block.place, command)
             )
         return output
 
@@ -189,33 +195,11 @@ class GuideRunner:
 
         def is_shown() -> bool:
             nonlocal ran
-            ran = self._run_line(place, command, check=False)
-            return is_as_printed(printed, ran)
+            ran = self.run(place, command, check=False)
+            return is_shown(replaced(ran, _DIFFERS), replaced(printed, _DIFFERS))
 
         wait_until(is_shown, lambda: f"{command} printed\n{ran}\nand not\n{printed}", timeout=_POLL_TIMEOUT)
         return ran
-
-    def _run_line(self, place: str, command: str, check: bool = True) -> str:
-        verb, *words = shlex.split(command)
-        if verb == "cd":
-            self.folders[place] = Path(self._here(words[0]))
-            return ""
-        if verb == "systemctl":
-            self._restart(place.removeprefix("on "), *words)
-            return ""
-        self._start()
-        line = ["sh", "-ec", self._here(command)]
-        folder = self.folders.get(place, self._site.folder)
-        ran = subprocess.run(
-            line, cwd=folder, env=self.environment, capture_output=True, text=True, timeout=300, check=False
-        )
-        assert not check or ran.returncode == 0, "%s: exit code %d\n%s%s" % (
-            command,
-            ran.returncode,
-            ran.stdout,
-            ran.stderr,
-        )
-        return ran.stdout
 
     def _restart(self, host: str, verb: str, service: str) -> None:
         """Restart a service; the next command waits until it answers."""

@@ -6,62 +6,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Iterable
 
 from support.daemon.documents import shape
-from support.recipes.printed import fences
+from support.recipes.printed import fences, is_shown
 from support.repository import REPOSITORY
 from support.start.new_user import NewUser
 from support.start.terminal import Terminal
 
-# a line of an output block that stands for any lines
-ELLIPSIS = "..."
 # the home directory in outputs
 PRINTED_HOME = "/home/you"
 
 
-def blocks_of(document: str) -> list[tuple[str, str]]:
-    """Return (language, text) of each block, in order; pages of a start have commands and outputs only."""
-    found = fences((REPOSITORY / document).read_text(encoding="utf-8"))
-    assert {language for language, _text in found} <= {"sh", "text"}, document
-    return found
+def follow(document: str, user: NewUser, fails: str = "") -> None:
+    """Paste each block of commands of a page; an output block behind it shows the output of this block.
 
-
-def follow(document: str, user: NewUser, terminal: Terminal, failing: Collection[str] = ()) -> None:
-    """Paste each block of commands; an output block behind it shows the output of this block.
-
-    ``failing`` are the first command lines of blocks with a command that has to fail.
-
-    Raises:
-        AssertionError: a command failed, or an output differs.
+    ``fails`` is the first command line of a block with a command that has to fail.
     """
+    with user.terminal() as terminal:
+        blocks = fences((REPOSITORY / document).read_text(encoding="utf-8"))
+        follow_blocks(blocks, user, terminal, lambda block: block.splitlines()[0] == fails)
+
+
+def follow_blocks(
+    blocks: Iterable[tuple[str, str]], user: NewUser, terminal: Terminal, fails: Callable[[str], bool]
+) -> None:
+    """Paste blocks of the languages sh and text; AssertionError if a command fails, or if an output differs."""
     began, output = time.monotonic(), ""
-    for language, text in blocks_of(document):
+    for language, text in blocks:
+        assert language in ("sh", "text"), text
         if language == "sh":
-            output = terminal.paste(text, fails=text.splitlines()[0] in failing).replace(str(user.home), PRINTED_HOME)
-            print(f"{document}: after {time.monotonic() - began:.0f} s: {text.splitlines()[-1]}")
+            output = terminal.paste(text, fails=fails(text)).replace(str(user.home), PRINTED_HOME)
+            print(f"after {time.monotonic() - began:.0f} s: {text.splitlines()[-1]}")
         else:
-            assert is_shown(shape(output), shape(text)), (
-                f"{document}: the output is\n{output}\nand the page has\n{text}"
-            )
-
-
-def is_shown(output: Sequence[str], printed: Sequence[str]) -> bool:
-    """Return True if a printed output, with its ellipses, stands for the output."""
-    parts: list[list[str]] = [[]]
-    for line in printed:
-        if line.strip() == ELLIPSIS:
-            parts.append([])
-        else:
-            parts[-1].append(line)
-    at = 0
-    for number, part in enumerate(parts):
-        last = len(output) - len(part)
-        starts = [at] if number == 0 else range(at, last + 1)
-        if number == len(parts) - 1:
-            starts = [start for start in starts if start == last]
-        found = [start for start in starts if list(output[start : start + len(part)]) == part]
-        if not found:
-            return False
-        at = found[0] + len(part)
-    return True
+            assert is_shown(shape(output), shape(text)), f"the output is\n{output}\nand the page has\n{text}"

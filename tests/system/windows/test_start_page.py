@@ -18,12 +18,11 @@ import pytest
 
 from support import simulator_process
 from support.daemon.documents import shape
-from support.recipes.printed import fences
+from support.recipes.printed import fences, is_shown
 from support.repository import REPOSITORY
 from support.salt.cluster import Cluster
 from support.salt.salt_installation import QUIET
 from support.simulator_process import Simulator
-from support.start.page import is_shown
 from support.windows.windows_minion import HOME, TIMEOUT, WindowsMinion
 from support.windows.wine import Wine
 

@@ -44,12 +44,6 @@ def least(cell: str) -> str:
     return match[1]
 
 
-def test_each_row_has_as_many_cells_as_its_header() -> None:
-    tables = [table.splitlines() for table in re.findall(r"(?:^\|.*\n)+", PAGE, re.MULTILINE)]
-    assert len(tables) >= len(TABLES)
-    assert [line for header, *others in tables for line in others if line.count(" |") != header.count(" |")] == []
-
-
 def test_each_folder_of_the_last_columns_has_tests() -> None:
     named = {name for heading in TABLES for cells in rows(PAGE, heading) for name in quoted(cells[-1])}
     folders = named - {"ansible-test sanity"}
@@ -133,16 +127,6 @@ def test_systems_with_tests_are_the_roots_of_the_tests() -> None:
     assert "`system/ready_hooks`" in criu[-1]
 
 
-def test_version_of_systemd_is_that_of_the_hosts() -> None:
-    status = rootfs.location() / "var" / "lib" / "dpkg" / "status"
-    if not status.exists():
-        pytest.skip("the root file system of the hosts has not been made; `make system` makes it")
-    packages = status.read_text(encoding="utf-8").split("\n\n")
-    (systemd,) = [package for package in packages if package.startswith("Package: systemd\n")]
-    (documented,) = re.findall(r"that of bookworm has version (\d+)", PAGE)
-    assert f"\nVersion: {documented}." in systemd
-
-
 def test_oldest_libraries_are_those_of_the_tests() -> None:
     oldest = next(cells for cells in rows(PAGE, "Libraries") if cells[0] == "requests")
     pins = dict(
@@ -170,15 +154,6 @@ def test_api_versions_are_those_of_the_simulator_with_the_members_that_each_adds
 
 def test_pythons_of_windows_are_those_of_the_tests() -> None:
     assert VERSION.findall(row("Windows", "helper")[2]) == [release.python for release in RELEASES]
-
-
-@pytest.mark.parametrize(
-    "path", ["README.md", "docs/windows.md", "docs/salt-reference.md", "roles/hook_runner/README.md"]
-)
-def test_oldest_python_in_a_sentence_of_another_page_is_of_this_page(path: str) -> None:
-    known = {least(cells[1]) for cells in rows(PAGE, "Python")}
-    text = re.sub(r"\s+", " ", text_of(path))
-    assert set(re.findall(r"(?<!ansible-core )\b(3\.\d+) (?:and|or) later", text)) <= known
 
 
 def readme_row(name: str) -> str:

@@ -9,7 +9,6 @@ import json
 import re
 import subprocess
 import sys
-import tomllib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from azure_scheduled_events.document import ScheduledEvent, parse_document
 from azure_scheduled_events.policy import APPROVALS, PRESETS, Decision, Policy
 from azure_scheduled_events.policy_file import parse_policy
 from support import simulator_process
+from support.daemon.documents import blocks
 from tools.repository.markdown import anchors, links
 
 pytestmark = pytest.mark.all
@@ -29,10 +29,6 @@ DOCS = Path(__file__).resolve().parents[3] / "docs"
 POLICIES = (DOCS / "policies.md").read_text(encoding="utf-8")
 GUIDE = (DOCS / "hook-runner.md").read_text(encoding="utf-8")
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-
-
-def blocks(text: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("text", blocks(POLICIES, "yaml"))
@@ -131,18 +127,6 @@ def test_paths_of_the_architecture_exist() -> None:
     text = (DOCS / "architecture.md").read_text(encoding="utf-8")
     named = re.findall(r"`((?:docs|extensions|playbooks|plugins|roles|salt|tests|tools)/[^` ]*)`", text)
     assert named and [path for path in named if not (DOCS.parent / path).exists()] == []
-
-
-@pytest.mark.parametrize(("program", "package"), [("hook runner", "hook_runner"), ("simulator", "imds_simulator")])
-def test_architecture_lists_packages_in_the_order_that_import_linter_checks(program: str, package: str) -> None:
-    settings = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))
-    contracts = settings["tool"]["importlinter"]["contracts"]
-    (layers,) = [each["layers"] for each in contracts if each.get("containers") == [package]]
-    place = {name: number for number, row in enumerate(layers) for name in row.split(" | ")}
-    table = (DOCS / "architecture.md").read_text(encoding="utf-8").partition(f"| package of the {program} |")[2]
-    cells = re.findall(r"^\| (`.+?`) \|", table.partition("\n\n")[0], re.MULTILINE)
-    listed = [place[name] for cell in cells for name in re.findall(r"`(\w+)`", cell)]
-    assert len(listed) > 5 and listed == sorted(listed)
 
 
 def test_every_file_of_the_helper_is_listed() -> None:

@@ -35,17 +35,6 @@ def lists_of_types(source: str) -> Iterator[tuple[str, ...]]:
             yield named
 
 
-def test_list_of_types_is_found_in_each_kind_of_literal() -> None:
-    source = """
-A = ("Freeze", "x", "reboot")
-B = {"Freeze": 1, "Reboot": 2}
-C = kind in {"preempt", "terminate"}
-D = ["Freeze", "other"]
-E = "Freeze, Reboot"
-"""
-    assert list(lists_of_types(source)) == [("Freeze", "reboot"), ("Freeze", "Reboot"), ("preempt", "terminate")]
-
-
 def test_types_are_listed_in_one_file() -> None:
     found = {
         (name, named)

@@ -46,19 +46,6 @@ HEEDED = "for number in lanes.ENDING: lanes.signal.signal(number, lanes.signal.S
 # what the tests change in the module
 QUICK = "lanes.GRACE = 2.0"
 NOT_ROOT = "lanes.os.geteuid = lambda: 1000"
-ROOT = "lanes.os.geteuid = lambda: 0"
-# a signal arrives after the lane has begun, and before Popen returns
-INTERRUPTED_START = f"""
-import os, signal, subprocess
-from support.wait import wait_until
-{QUICK}
-start = subprocess.Popen
-def interrupted(*command, **options):
-    start(*command, **options)
-    wait_until(lambda: os.path.exists("daemon.pid"))
-    os.kill(os.getpid(), signal.SIGINT)
-subprocess.Popen = interrupted
-"""
 
 
 @contextmanager
@@ -99,12 +86,6 @@ def test_signal_ends_every_process_of_the_lanes(checkout: Path, lane: str, numbe
         assert [process for process in started if process.is_running()] == []
 
 
-def test_signal_during_the_start_ends_every_process_of_the_lanes(checkout: Path) -> None:
-    with lanes(checkout, "daemon", change=INTERRUPTED_START) as run:
-        assert run.wait(60) == 130
-    assert not psutil.pid_exists(int((checkout / "daemon.pid").read_text()))
-
-
 def test_second_run_in_a_checkout_names_the_first_and_ends(checkout: Path) -> None:
     with lanes(checkout, "daemon") as first:
         wait_until((checkout / "daemon.pid").exists)
@@ -120,24 +101,6 @@ def test_lanes_that_need_root_are_named_and_left_out_without_root(checkout: Path
         output, _none = run.communicate(timeout=60)
     assert run.returncode == 0
     assert output.splitlines()[-1] == "left out, because only root can run them: labs, ready-hooks, salt, system"
-
-
-def test_reason_why_a_session_was_skipped_is_repeated_at_the_end(checkout: Path) -> None:
-    text = (
-        checkout / "Makefile"
-    ).read_text() + 'system:\n\t@echo \'{"left_out": ["no nspawn"]}\' > .cache/lanes/system.json\n'
-    (checkout / "Makefile").write_text(text, encoding="utf-8")
-    with lanes(checkout, "system", change=ROOT) as run:
-        output, _none = run.communicate(timeout=60)
-    assert "left out of system: no nspawn" in output.splitlines()
-
-
-def test_folder_that_cannot_be_written_is_named_with_a_remedy(checkout: Path) -> None:
-    (checkout / ".cache").write_text("not a folder")
-    with lanes(checkout, "works") as run:
-        output, _none = run.communicate(timeout=60)
-    assert run.returncode == 1
-    assert output.startswith(".cache/lanes: ") and "; run it as" in output
 
 
 def variable_of_makefile(name: str) -> list[str]:

@@ -61,9 +61,3 @@ def test_what_checkouts_share_is_in_the_checkout_without_a_home_directory(checko
     assert make(checkout, *show, HOME=str(home), XDG_CACHE_HOME="/elsewhere").stdout.strip() == "/elsewhere"
     for absent in ({"HOME": "/nonexistent"}, {}):
         assert make(checkout, *show, **absent).stdout.strip() == f"{checkout}/.cache/shared"
-
-
-def test_help_fits_in_ten_lines(checkout: Path) -> None:
-    lines = make(checkout, "help").stdout.splitlines()
-    assert 5 < len(lines) <= 10
-    assert all(line.startswith("make ") for line in lines)

@@ -24,7 +24,6 @@ from hook_runner.reporting.metrics import METRICS, PREFIX
 from ready_hooks import hooks
 from ready_hooks.cli import COMMON
 from ready_hooks.core import arguments
-from ready_hooks.core.errors import UsageError
 from support.daemon.documents import quoted, rows
 from support.repository import REPOSITORY
 
@@ -129,24 +128,3 @@ def test_every_table_with_settings_is_checked() -> None:
         text.splitlines()[0] for text in sections if re.search(r"^\| [^|]+ \| (?:Azure and )?here \|$", text, re.M)
     ]
     assert found == list(HEADINGS)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "intervall",
-        "interval: soon",
-        "hooks.d/before/10-drain",
-        "azure-scheduled-events drain",
-        "settings: {typs: [Reboot]}",
-        "{when: {kind: Reboot}, hold: true}",
-        "{use: kubernetes, graceperiod: 30}",
-        "hook_runner_hoks: []",
-    ],
-)
-def test_setting_that_does_not_exist_is_found(wrong: str, tmp_path: Path) -> None:
-    try:
-        known = is_setting(wrong, tmp_path)
-    except (ValueError, UsageError):
-        known = False
-    assert not known

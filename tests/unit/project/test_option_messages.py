@@ -97,21 +97,6 @@ def test_duration_without_a_unit_is_seconds_in_every_frontend(value: Any, tmp_pa
         parse(str(value) if name == "daemon's command" else value)
 
 
-def test_duration_out_of_range_has_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ranges = {
-        "daemon": ("0.2 to 60", config("interval", tmp_path)),
-        "policy": ("at least 0", policy("time_left")),
-        "ready hook": ("0 to 31622400", lambda value: ready_hook("redis", address="/run/x", most_pause=value)),
-        "engine": ("at least 10", lambda value: engine.parse_settings({"sweep": value})),
-        "beacon": ("at least 1", lambda value: beacon.parse_settings([{"repeat": value}], {})),
-        "event source": ("1 to 3600", lambda value: parse_arguments({"interval": value})),
-        "role": ("at least 0", lambda value: parse_limits({"yield": value}, ["vm1"], {})),
-        "module": ("at least 0.25", lambda value: call(poll_interval=value)),
-    }
-    for name, (limits, parse) in ranges.items():
-        assert problem(parse, -1, capsys).endswith(f": expected {limits} seconds, not -1"), name
-
-
 def event_types(tmp_path: Path) -> dict[str, Parse]:
     return {
         "daemon's hook": config("hooks.10-x.types", tmp_path),
@@ -180,37 +165,3 @@ def test_unknown_key_has_one_message(
     }
     text = problem(parsers[name], key, capsys)
     assert text.endswith(f"unknown key '{key}'; did you mean {near}?")
-
-
-@pytest.mark.parametrize("value", ["yes", 1, None])
-def test_true_or_false_has_one_message(value: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    parsers = {
-        "daemon": config("dry_run", tmp_path),
-        "policy": policy("only_me"),
-        "beacon": lambda value: beacon.parse_settings([{"enabled": value}], {}),
-        "minion": lambda value: parse_configuration({"allow_paths": value}),
-    }
-    found = {name: problem(parse, value, capsys) for name, parse in parsers.items()}
-    assert {text.rpartition(": ")[2] for text in found.values()} == {f"expected true or false, not {value!r}"}
-
-
-def test_choice_has_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    parsers = {
-        "daemon": (config("when_started", tmp_path), "stp", "stop"),
-        "ready hook": (lambda value: ready_hook("haproxy", server="web/web1", on_timeout=value), "fial", "fail"),
-        "engine": (lambda value: engine.parse_settings({"unknown_resources": value}), "hlod", "hold"),
-    }
-    for name, (parse, value, near) in parsers.items():
-        assert problem(parse, value, capsys).endswith(f": unknown value '{value}'; did you mean {near}?"), name
-
-
-def test_whole_number_has_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    parsers: dict[str, tuple[Parse, str]] = {
-        "daemon": (config("history_events", tmp_path), "1 to 100000"),
-        "daemon's command": (lambda value: verbs.parser().parse_args(["history", "--limit", value]), "at least 1"),
-        "ready hook": (lambda value: ready_hook("redis", address="/run/x", most_lag=value), "at least 0"),
-        "engine": (lambda value: engine.parse_settings({"at_once": value}), "1 to 10000"),
-    }
-    for name, (parse, limits) in parsers.items():
-        expected = f": expected a whole number, {limits}, not '1.5'"
-        assert problem(parse, "1.5", capsys).rstrip().endswith(expected), name

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 import subprocess
 import sys
 import tomllib
@@ -17,7 +16,6 @@ import yaml
 
 from azure_events_steps.ready_hook_steps import NAMES as READY_HOOKS
 from ready_hooks.hooks import NAMES as HOOKS
-from ready_hooks.hooks import load
 from support.repository import REPOSITORY
 from tools.repository.collection_tree import tracked_or_new
 from tools.repository.hook_links import LINKS as HOOK_LINKS
@@ -27,7 +25,6 @@ HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
 SALT = REPOSITORY / "salt"
 LINKS = SALT / "_utils" / "azure_scheduled_events"
 WATCH = SALT / "_utils" / "azure_events_watch"
-STEPS = SALT / "_utils" / "azure_events_steps"
 TRACKED = {path for path in tracked_or_new(REPOSITORY) if path.suffix != ".draft"}
 
 
@@ -53,11 +50,6 @@ def test_links_to_the_ready_hooks_are_relative_and_lead_to_files() -> None:
 def test_steps_know_the_names_of_the_ready_hooks() -> None:
     launchers = {path.name for path in wanted_links(REPOSITORY) if path.parent == HOOK_LINKS} - {"run"}
     assert set(READY_HOOKS) == set(HOOKS) == launchers
-
-
-def test_every_ready_hook_prepares_and_recovers() -> None:
-    """A step of either list may be any of them."""
-    assert [name for name in HOOKS if not {"prepare", "recover"} <= set(load(name).stages)] == []
 
 
 def test_links_are_relative() -> None:
@@ -89,52 +81,6 @@ def test_package_contains_every_folder_with_python() -> None:
     }
     assert set(settings["package-dir"].values()) == {*folders, HOOK_LINKS.relative_to("salt").as_posix()}
     assert set(settings["package-dir"]) == set(settings["packages"])
-
-
-def test_files_for_salt_name_their_licence() -> None:
-    files = [path for path in TRACKED if path.parts[0] == "salt" and path.suffix in (".sls", ".example", ".md")]
-    texts = {str(path): (REPOSITORY / path).read_text(encoding="utf-8")[:300] for path in files}
-    assert texts and [path for path, text in texts.items() if "SPDX-License-Identifier: Apache-2.0" not in text] == []
-
-
-def test_example_of_the_pillar_has_every_option_of_the_beacon() -> None:
-    text = (SALT / "pillar.example").read_text(encoding="utf-8")
-    known = re.search(r"^_SECONDS = (\{[^}]*\})", (WATCH / "settings.py").read_text(encoding="utf-8"), re.MULTILINE)
-    assert known is not None
-    for option in [
-        *re.findall(r'"(\w+)":', known[1]),
-        "interval",
-        "affects",
-        "types",
-        "statuses",
-        "sources",
-        "endpoint",
-        "api_version",
-        "resource_name",
-    ]:
-        assert re.search(rf"^ +(?:# )?(?:- )?{option}:", text, re.MULTILINE) or re.search(rf"# - {option}:", text), (
-            option
-        )
-
-
-def test_example_of_the_pillar_has_every_key_of_the_section() -> None:
-    text = (SALT / "pillar.example").read_text(encoding="utf-8")
-    section = text[text.index("\nazure_events:") :]
-    known = re.search(r"^_KNOWN = \((.*)\)", (STEPS / "configuration.py").read_text(encoding="utf-8"), re.MULTILINE)
-    assert known is not None
-    for key in [
-        *re.findall(r'"(\w+)"', known[1]),
-        "ready_hooks",
-        "prepare",
-        "recover",
-        "types",
-        "sources",
-        "statuses",
-        "endpoint",
-        "api_version",
-        "resource_name",
-    ]:
-        assert key == "allow_paths" or re.search(rf"^  (?:# )?{key}:", section, re.MULTILINE), key
 
 
 def test_arguments_of_functions_are_those_that_the_security_page_describes() -> None:

@@ -28,6 +28,7 @@ from azure_scheduled_events.hook_input import HookInput
 from ready_hooks import hooks
 from ready_hooks.cli import COMMON
 from ready_hooks.core.arguments import from_mapping
+from support.daemon.documents import quoted, rows
 from support.repository import REPOSITORY
 
 pytestmark = pytest.mark.all
@@ -37,18 +38,13 @@ GUIDE = (REPOSITORY / "docs" / "salt.md").read_text(encoding="utf-8")
 REFERENCE = (REPOSITORY / "docs" / "salt-reference.md").read_text(encoding="utf-8")
 
 
-def rows(heading: str, page: str = REFERENCE) -> list[list[str]]:
-    """The rows of the tables of a section, cell by cell, without their headings."""
-    (section,) = re.findall(rf"^##+ {re.escape(heading)}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
-    lines = [line for line in section.splitlines() if line.startswith("|")]
-    heads = [number for number, line in enumerate(lines) if line.startswith("| ---")]
-    kept = [line for number, line in enumerate(lines) if number not in heads and number + 1 not in heads]
-    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in kept]
+def table(heading: str) -> list[list[str]]:
+    return rows(REFERENCE, heading)
 
 
 def names(heading: str) -> list[str]:
-    """The words in backquotes of the first column, without arguments."""
-    return [word.partition(" ")[0] for row in rows(heading) for word in re.findall(r"`([^`]+)`", row[0])]
+    """Return the words in backquotes of the first column, without arguments."""
+    return [word.partition(" ")[0] for row in table(heading) for word in quoted(row[0])]
 
 
 def functions_of(module: str) -> Iterator[str]:
@@ -67,7 +63,7 @@ def test_every_function_is_listed_and_no_other(heading: str, module: str) -> Non
 
 
 def test_settings_of_the_engine_have_their_names_and_defaults() -> None:
-    shown = {row[0].strip("`"): row[1].strip("`").strip("'") for row in rows("Settings of the engine")}
+    shown = {row[0].strip("`"): row[1].strip("`").strip("'") for row in table("Settings of the engine")}
     assert list(shown) == list(Settings._fields)
     given: dict[str, object] = {
         key: {} if value == "{}" else int(value) if value.isdigit() else value for key, value in shown.items()
@@ -86,7 +82,7 @@ def test_keys_of_the_section_are_those_that_the_minion_takes() -> None:
 
 
 def test_options_of_the_beacon_have_their_names_and_defaults() -> None:
-    shown = {name: row[1] for row in rows("The beacon") for name in re.findall(r"`(\w+)`", row[0])}
+    shown = {name: row[1] for row in table("The beacon") for name in re.findall(r"`(\w+)`", row[0])}
     defaults = {name: int(default) for name, default in shown.items() if default.isdigit()}
     assert set(shown) == {
         *defaults,
@@ -112,7 +108,7 @@ def test_data_of_the_beacon_are_listed() -> None:
 
 def test_every_outcome_is_listed_with_its_functions_and_whether_it_is_a_success() -> None:
     shown: dict[tuple[str, str], bool] = {}
-    for outcomes, functions, meaning in rows("Outcomes"):
+    for outcomes, functions, meaning in table("Outcomes"):
         for outcome in re.findall(r"`(\w+)`", outcomes):
             every = list(OUTCOMES) if functions == "all" else functions.split(", ")
             for function in every:
@@ -164,40 +160,30 @@ def test_steps_of_a_windows_minion_are_valid_and_no_ready_hooks() -> None:
 
 
 def test_characters_that_cmd_would_parse_are_listed() -> None:
-    (row,) = [row for row in rows("Steps on Windows") if row[0] == "control characters in variables"]
+    (row,) = [row for row in table("Steps on Windows") if row[0] == "control characters in variables"]
     shown = re.findall(r"`([^`])`|(&#124;)", row[2].partition("the same for")[2])
     listed = {character or "|" for character, _entity in shown}
     assert listed == {chr(number) for number in range(32, 127) if without_cmd_syntax(chr(number)) != chr(number)}
 
 
 def test_steps_of_the_engine_are_listed_in_their_order() -> None:
-    assert [row[0].strip("`") for row in rows("Events of the engine")] == list(ENGINE_STEPS)
+    assert [row[0].strip("`") for row in table("Events of the engine")] == list(ENGINE_STEPS)
 
 
 def test_origins_of_a_name_are_listed_in_their_order() -> None:
-    assert [row[0].strip("`") for row in rows("Which minion is which VM")] == [TABLE, PILLAR, ID, OBSERVED]
+    assert [row[0].strip("`") for row in table("Which minion is which VM")] == [TABLE, PILLAR, ID, OBSERVED]
 
 
 def test_reactor_files_are_listed() -> None:
-    assert sorted(row[0].strip("`") for row in rows("Reactor files")) == sorted(
+    assert sorted(row[0].strip("`") for row in table("Reactor files")) == sorted(
         file.name for file in (SALT / "reactor").glob("*.sls")
     )
 
 
-def test_messages_of_the_troubleshooting_are_those_of_the_code() -> None:
-    folders = (SALT, REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events")
-    code = "\n".join(
-        file.read_text(encoding="utf-8")
-        for folder in folders
-        for file in sorted(folder.rglob("*.py"))
-        if "__pycache__" not in file.parts
-    )
-    of_salt = ("is not available", "No module named", "unclosed Runner", "salt-run", "event_id")
-    shown = [
-        text
-        for row in rows("Other symptoms", GUIDE)
-        for text in re.findall(r"`([^`]+)`", row[0])
-        if not any(part in text for part in of_salt)
-    ]
-    parts = [part.strip() for text in shown for part in re.split("…|failed:", text) if part.strip()]
-    assert parts and [part for part in parts if part not in code] == []
+def test_example_of_the_pillar_has_every_option_of_the_beacon_and_every_key_of_the_section() -> None:
+    text = (SALT / "pillar.example").read_text(encoding="utf-8")
+    for option in names("The beacon"):
+        assert re.search(rf"^ +(?:# )?(?:- )?{option}:|# - {option}:", text, re.MULTILINE), option
+    section = text[text.index("\nazure_events:") :]
+    for key in {*names("The section azure_events")} - {"allow_paths"}:
+        assert re.search(rf"^  (?:# )?{key}:", section, re.MULTILINE), key

@@ -5,18 +5,20 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
 from support.repository import REPOSITORY
-from tools.repository.collection_tree import tracked_or_new
+from tools.repository.collection_tree import copy_tree, tracked_or_new
 
 FILES = sorted(tracked_or_new(REPOSITORY))
 
-SOURCES = {".cjs", ".py", ".yml", ".yaml", ".sh", ".toml", ".cfg", ".ini", ".j2", ".service", ".mk"}
+SOURCES = {".cjs", ".py", ".sls", ".example", ".yml", ".yaml", ".sh", ".toml", ".cfg", ".ini", ".j2", ".service", ".mk"}
 SOURCES_WITHOUT_SUFFIX = {"Makefile", "run"}
 GENERATED = {Path("changelogs/changelog.yaml")}
 
@@ -85,3 +87,21 @@ def test_version_of_daemon_and_simulator_is_that_of_the_collection() -> None:
         file = Path("roles", package, "files", package, "__init__.py")
         found = re.search(r'^__version__ = "(.+)"$', text_of(file), re.MULTILINE)
         assert found is not None and found[1] == collection, file
+
+
+def test_copy_for_ansible_follows_the_repository_and_keeps_what_ansible_test_stored(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    subprocess.run(["git", "init", "--quiet", source], check=True)
+    for name, text in {"stays": "1", "goes": "2", "ignored": "3", ".gitignore": "ignored\n"}.items():
+        (source / name).write_text(text)
+    (source / "link").symlink_to("stays")
+    copy = copy_tree(source, tmp_path / "copy")
+    assert sorted(file.name for file in copy.iterdir()) == [".git", ".gitignore", "goes", "link", "stays"]
+    assert os.readlink(copy / "link") == "stays"
+
+    kept = copy / "tests" / "output" / "venv"
+    kept.mkdir(parents=True)
+    (source / "goes").unlink()
+    (source / "stays").write_text("changed")
+    copy_tree(source, tmp_path / "copy")
+    assert not (copy / "goes").exists() and kept.exists() and (copy / "stays").read_text() == "changed"

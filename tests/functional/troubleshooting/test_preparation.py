@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The hook runner prepares nothing: each cause, its output, and the effect of its remedy."""
+"""The hook runner prepares nothing, or too late: each cause, its output, and the effect of its remedy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from support.troubleshooting.page import Section
 
 pytestmark = pytest.mark.all
 
-DRAIN = "prepare/10-drain"
+DRAIN, BACKUP = "prepare/10-drain", "prepare/20-backup"
+# runs until a test creates the file
+UNTIL_RELEASED = "until test -e /srv/released; do sleep 0.05; done"
 
 
 @pytest.mark.symptom("The daemon does not run")
@@ -32,7 +34,7 @@ def test_daemon_with_a_misspelt_key_starts_after_the_remedy(section: Section, ho
 def test_hook_that_is_not_executable_runs_after_the_remedy(section: Section, host: DaemonHost, azure: Azure) -> None:
     host.hook(DRAIN, "rm -f /srv/ready", mode=0o644)
     host.start()
-    event = azure.schedule("Reboot", id=section.event_id())
+    event = azure.schedule("Reboot", id=section.event_id)
     host.wait_for(event, prepared="ok")
     section.see(host.run)
     section.see(host.run)
@@ -57,7 +59,7 @@ def test_paused_daemon_prepares_after_resume(section: Section, host: DaemonHost,
     host.hook(DRAIN, "rm -f /srv/ready")
     host.start()
     host.run("azure-scheduled-events pause --reason 'upgrade of the cluster'")
-    event = azure.schedule("Reboot", id=section.event_id())
+    event = azure.schedule("Reboot", id=section.event_id)
     host.wait_for(event, status="Scheduled")
     section.see(host.run, 1)
     section.see(host.run)
@@ -71,7 +73,7 @@ def test_rule_with_hold_prepares_in_the_last_minutes(section: Section, host: Dae
     host.hook(DRAIN, "rm -f /srv/ready")
     host.page_config = config.text
     host.start()
-    event = azure.schedule("Reboot", id=section.event_id())
+    event = azure.schedule("Reboot", id=section.event_id)
     host.wait_for(event, status="Scheduled")
     section.see_block(command, host.run)
     azure.advance(11 * 60)
@@ -84,7 +86,7 @@ def test_wrong_resource_name_is_found_and_removed(section: Section, host: Daemon
     host.hook(DRAIN, "rm -f /srv/ready")
     host.config = {"policy": "documented", "resource_name": "web1"}
     host.start()
-    event = azure.schedule("Reboot", id=section.event_id())
+    event = azure.schedule("Reboot", id=section.event_id)
     host.wait_for(event, status="Scheduled")
     section.see(host.run)
     section.see(host.run)
@@ -100,7 +102,7 @@ def test_old_api_version_hides_an_event_until_it_is_removed(section: Section, ho
     host.hook(DRAIN, "rm -f /srv/ready")
     host.config = {"policy": "documented", "api_version": "2017-11-01"}
     host.start()
-    event = azure.schedule("Terminate", id=section.event_id())
+    event = azure.schedule("Terminate", id=section.event_id)
     section.see(host.run)
     host.config = {"policy": "documented"}
     host.write_config()
@@ -114,6 +116,55 @@ def test_started_event_has_emergency_hooks_only(section: Section, host: DaemonHo
     host.hook(DRAIN, "rm -f /srv/ready")
     host.hook("emergency/10-drain", "rm -f /srv/ready")
     host.start()
-    event = azure.schedule("Reboot", id=section.event_id(), starts="hardware_failure")
+    event = azure.schedule("Reboot", id=section.event_id, starts="hardware_failure")
     host.wait_for(event, prepared="none")
+    section.see(host.run)
+
+
+def next_event_is_prepared(host: DaemonHost, azure: Azure, *resources: str) -> None:
+    event = azure.schedule("Reboot", *resources)
+    host.wait_for(event, prepared="ok")
+
+
+@pytest.mark.symptom("A hook reaches its time limit")
+def test_hook_that_was_ended_succeeds_with_a_longer_limit(section: Section, host: DaemonHost, azure: Azure) -> None:
+    host.hook(DRAIN, 'echo "17 connections are open"', UNTIL_RELEASED)
+    host.config = {"policy": "documented", "hooks": {"10-drain": {"timeout": "1s"}}}
+    host.start()
+    event = azure.schedule("Reboot", id=section.event_id)
+    host.wait_for(event, prepared="failed")
+    section.see(host.run)
+    host.write_config(section.take("yaml").text)
+    assert host.run("systemctl reload azure-scheduled-events")[0] == 0
+    azure.cancel(event)
+    (host.folder / "srv" / "released").touch()
+    next_event_is_prepared(host, azure)
+
+
+@pytest.mark.symptom("Too little time is left for a hook")
+def test_hook_without_time_runs_with_smaller_needs(section: Section, host: DaemonHost, azure: Azure) -> None:
+    host.hook(BACKUP, "touch /srv/backup")
+    host.config = {"policy": "documented", "hooks": {"20-backup": {"timeout": "10m", "needs": "10m"}}}
+    host.start()
+    event = azure.schedule("Redeploy", id=section.event_id)
+    host.wait_for(event, prepared="failed")
+    section.see(host.run)
+    host.write_config(section.take("yaml").text)
+    assert host.run("systemctl reload azure-scheduled-events")[0] == 0
+    azure.cancel(event)
+    next_event_is_prepared(host, azure)
+    assert (host.folder / "srv" / "backup").exists()
+
+
+@pytest.mark.symptom("The event starts while hooks run")
+def test_hooks_end_when_another_client_has_approved(section: Section, host: DaemonHost, azure: Azure) -> None:
+    host.hook(DRAIN, UNTIL_RELEASED)
+    host.hook("started/10-notice", "logger -t azure 'the event has started'")
+    host.start()
+    event = azure.schedule("Reboot", "vm1", "vm2", id=section.event_id)
+    host.wait(lambda: host.event(event).get("prepared") == "running")
+    azure.approve(event, "vm2")
+    azure.advance(2)
+    host.wait_for(event, status="Started")
+    host.wait(lambda: "hook-ended: started/10-notice" in host.log())
     section.see(host.run)
