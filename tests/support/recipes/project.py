@@ -13,7 +13,7 @@ from pathlib import Path
 import yaml
 
 from support.hosts.host import Host
-from support.recipes.printed import COMMAND, FILE, Printed, find
+from support.recipes.printed import find
 
 # seconds; only a command that hangs takes so long
 TIMEOUT = 300.0
@@ -48,25 +48,19 @@ class Project:
     """A folder for printed files and other files of the user, and command lines that run in it.
 
     Attributes:
-        used: files and command lines used so far: document and name of a file, or "" and a command.
+        used: names of the printed blocks and command lines used so far.
     """
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self.folder = folder
-        self.used: set[tuple[str, str]] = set()
+        self.used: set[str] = set()
         self._environment = dict(environment)
         self._running: list[CommandRun] = []
         folder.mkdir(parents=True, exist_ok=True)
 
-    def take(self, document: str, *names: str) -> None:
-        """Write these files of the document into the folder, as printed."""
-        for name in names:
-            assert find(document, name).kind == FILE, f"{document}: {name} is not a file"
-            self.take_as(name, document, name)
-
     def take_as(self, path: str, document: str, name: str) -> Path:
         """Write a block of the document to this file of the folder, and return its path."""
-        self.used.add((document, name))
+        self.used.add(name)
         return self.write(path, find(document, name).text)
 
     def write(self, name: str, text: str) -> Path:
@@ -94,7 +88,7 @@ class Project:
         return ran
 
     def start(self, command: str) -> CommandRun:
-        self.used.add(("", command))
+        self.used.add(command)
         output = self.folder.parent / f"output-{len(self._running)}"
         with output.open("wb") as sink:
             process = subprocess.Popen(
@@ -107,9 +101,6 @@ class Project:
             )
         self._running.append(CommandRun(process, output))
         return self._running[-1]
-
-    def has_used(self, printed: Printed) -> bool:
-        return (("" if printed.kind == COMMAND else printed.document), printed.name) in self.used
 
     def close(self) -> None:
         for ran in self._running:

@@ -18,7 +18,7 @@ from support.hosts.bridge import IMDS
 from support.hosts.lab import Lab
 from support.hosts.namespaces import skip_reason_of_this_process
 from support.recipes.fleet import Fleet
-from support.recipes.printed import find
+from support.recipes.printed import FILE, find
 from support.recipes.project import TIMEOUT, Project, own_environment
 from support.repository import REPOSITORY
 from tools.repository.collection_tree import copy_tree
@@ -82,22 +82,23 @@ def fleet(lab: Lab) -> Iterator[Callable[..., Fleet]]:
 
 @pytest.fixture
 def project(request: pytest.FixtureRequest, home: Path, tmp_path: Path) -> Iterator[Project]:
-    """A project folder. A test fails if it does not use a block that its marker `follows` names."""
+    """A project folder with the files that the marker `follows` of a test names.
+
+    A test fails if it does not use a command or another block of its marker.
+    """
     environment = own_environment(home)
     environment |= {
         "PATH": f"{BIN}:{environment['PATH']}",
         "ANSIBLE_CONNECTION_PLUGINS": str(REPOSITORY / "tests" / "support" / "hosts" / "connection"),
         "PYTHONPATH": str(REPOSITORY / "tests"),
     }
+    followed = [find(mark.args[0], name) for mark in request.node.iter_markers("follows") for name in mark.args[1:]]
     made = Project(tmp_path / "project", environment)
+    for printed in followed:
+        if printed.kind == FILE:
+            made.write(printed.name, printed.text)
     try:
         yield made
     finally:
         made.close()
-    unused = [
-        name
-        for mark in request.node.iter_markers("follows")
-        for name in mark.args[1:]
-        if not made.has_used(find(mark.args[0], name))
-    ]
-    assert unused == []
+    assert [each.name for each in followed if each.kind != FILE and each.name not in made.used] == []

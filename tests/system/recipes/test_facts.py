@@ -39,7 +39,6 @@ def test_inventory_groups_follow_pending_events(fleet: Callable[..., Fleet], pro
     slow.parent.mkdir(parents=True)
     slow.write_text(SLOW, encoding="utf-8")
     slow.chmod(0o755)
-    project.take(GUIDE, "ansible.cfg", "inventory/group_vars/all.yml", "inventory/maintenance.yml")
     project.write_yaml("inventory/hosts.yml", {"web": {"hosts": dict.fromkeys(web.hosts)}})
     write_connections(project, web.hosts, "inventory/")
     project.run(GATHER).must_succeed()
@@ -50,7 +49,6 @@ def test_inventory_groups_follow_pending_events(fleet: Callable[..., Fleet], pro
 @pytest.mark.follows(GUIDE, "hook-runner.yml", "inventory/local-facts.yml", INSTALL, GATHER_LOCAL, *LOCAL)
 def test_inventory_groups_follow_the_facts_of_the_hook_runner(fleet: Callable[..., Fleet], project: Project) -> None:
     web = fleet("web1", "web2", "web3")
-    project.take(GUIDE, "hook-runner.yml", "inventory/local-facts.yml")
     # the facts modules of the other recipe are not needed
     project.write(
         "ansible.cfg",

@@ -34,7 +34,6 @@ def expected_steps(*names: str) -> list[str]:
 @pytest.fixture
 def pair(fleet: Callable[..., Fleet], project: Project) -> Fleet:
     made = fleet("web1", "web2")
-    project.take(GUIDE, "freeze.yml")
     write_inventory(project, "web", made.hosts)
     return made
 
@@ -66,7 +65,6 @@ def test_host_that_cannot_drain_is_not_approved_and_joins_afterwards(pair: Fleet
 
 def test_refused_approval_leaves_no_host_drained(fleet: Callable[..., Fleet], project: Project) -> None:
     pair = fleet("web1 web2")
-    project.take(GUIDE, "freeze.yml")
     write_inventory(project, "web", pair.hosts)
     event_id = pair.announce("Freeze", "web1", "web2")
     ran = project.start(COMMAND)

@@ -49,7 +49,6 @@ def web(fleet: Callable[..., Fleet]) -> Fleet:
 
 @pytest.fixture
 def guide_project(project: Project, web: Fleet) -> Project:
-    project.take(GUIDE, *FOLDER)
     write_connections(project, web.hosts, "inventory/")
     return project
 
@@ -82,8 +81,6 @@ def shape(line: str) -> str:
 @pytest.mark.follows(GUIDE, "drain.yml", "undrain.yml")
 def test_playbook_of_the_readme_takes_a_set_through_a_reboot(fleet: Callable[..., Fleet], project: Project) -> None:
     web = fleet("web1 web2", "web3")
-    project.take(README, "site.yml")
-    project.take(GUIDE, "drain.yml", "undrain.yml")
     write_inventory(project, "web", web.hosts)
     web.announce("Reboot", "web1", "web2")
     project.run(README_COMMAND).must_succeed()
@@ -93,7 +90,6 @@ def test_playbook_of_the_readme_takes_a_set_through_a_reboot(fleet: Callable[...
 @pytest.mark.all
 @pytest.mark.follows(GUIDE, *FOLDER, "maintenance.yml", CHECK, GUIDE_COMMAND)
 def test_playbook_of_the_guide_continues_after_a_kill(web: Fleet, guide_project: Project) -> None:
-    guide_project.take(GUIDE, "maintenance.yml")
     event_id = web.announce("Freeze", "web1", "web2", started_for="1h")
     shown = guide_project.run(CHECK).must_succeed().text
     assert re.search(r'^-.*"not approved"\n\+.*"approved"$', shown, re.MULTILINE), shown
@@ -111,7 +107,6 @@ def test_playbook_of_the_guide_continues_after_a_kill(web: Fleet, guide_project:
 @pytest.mark.all
 @pytest.mark.follows(GUIDE, *FOLDER, "roles/drain/tasks/main.yml", BY_NAME, TABLE)
 def test_playbook_by_name_runs_a_role_and_prints_the_report(web: Fleet, guide_project: Project) -> None:
-    guide_project.take(GUIDE, "roles/drain/tasks/main.yml")
     group = guide_project.folder / "inventory/group_vars/web.yml"
     group.write_text(group.read_text() + "balancer: lb7\n")
     event_id = web.announce("Freeze", "web1", "web2", started_for="1h")
@@ -138,7 +133,6 @@ def test_playbook_by_name_runs_a_role_and_prints_the_report(web: Fleet, guide_pr
 @pytest.mark.all
 @pytest.mark.follows(GUIDE, *FOLDER, "site.yml")
 def test_playbook_is_imported_by_a_playbook_of_the_user(web: Fleet, guide_project: Project) -> None:
-    guide_project.take(GUIDE, "site.yml")
     web.announce("Freeze", "web1", "web2")
     guide_project.run("ansible-playbook site.yml").must_succeed()
     assert in_order(web.steps()) == maintenance_of("Freeze", "web1", "web2")
@@ -149,7 +143,6 @@ def test_playbook_is_imported_by_a_playbook_of_the_user(web: Fleet, guide_projec
 @pytest.mark.follows(ROLE_README, *ROLE_PLAYS)
 def test_plays_of_the_role_and_its_import_run(fleet: Callable[..., Fleet], project: Project) -> None:
     web = fleet("web1")
-    project.take(GUIDE, "drain.yml", "undrain.yml")
     write_inventory(project, "web", web.hosts)
     plays, importing, report = (
         project.take_as(f"part{number}", ROLE_README, name).read_text(encoding="utf-8")
@@ -168,8 +161,6 @@ def test_plays_of_the_role_and_its_import_run(fleet: Callable[..., Fleet], proje
 @pytest.mark.follows(ROLE_README, "limits.yml")
 def test_limits_leave_the_second_event_to_the_next_run(fleet: Callable[..., Fleet], project: Project) -> None:
     web = fleet("web1", "web2")
-    project.take(GUIDE, "drain.yml", "undrain.yml")
-    project.take(ROLE_README, "limits.yml")
     write_inventory(project, "web", web.hosts)
     web.announce("Freeze", "web1")
     web.announce("Freeze", "web2", notice="26m")
@@ -188,7 +179,6 @@ def test_ready_hooks_restart_a_service_around_the_event(fleet: Callable[..., Fle
     host.file("/etc/systemd/system/app.service").write_text("[Service]\nExecStart=/bin/sleep infinity\n")
     host.run(["systemctl", "daemon-reload"])
     host.run(["systemctl", "start", "app.service"])
-    project.take(ROLE_README, "workers.yml")
     write_inventory(project, "workers", workers.hosts)
 
     def invocation() -> str:

@@ -34,7 +34,7 @@ def install_timer(host: Host, project: Project) -> None:
     script.write_bytes(project.take_as("azure-events", PAGE, "#!/bin/sh").read_bytes())
     script.chmod(0o755)
     for unit in (SERVICE, TIMER):
-        host.file(f"/etc/systemd/system/{unit}").write_bytes(project.take_as(unit, PAGE, unit).read_bytes())
+        host.file(f"/etc/systemd/system/{unit}").write_bytes((project.folder / unit).read_bytes())
     host.run(["systemctl", "daemon-reload"])
     host.run(["systemctl", "enable", "--now", TIMER])
 
@@ -57,7 +57,6 @@ def test_each_host_changes_its_owner_when_it_has_no_event(fleet: Callable[..., F
         install_timer(host, project)
     event_id = web.announce("Reboot", "timer1")
     web.hosts["timer2"].file(DRAINED).touch()
-    project.take(PAGE, "switch.yml")
     write_inventory(project, "web", web.hosts)
 
     project.run(SWITCH).must_succeed()
@@ -87,7 +86,6 @@ def test_command_of_the_old_manager_runs_as_a_hook_when_little_time_is_left(
 ) -> None:
     web = fleet("manager1")
     host = web.hosts["manager1"]
-    project.take(PAGE, "host-drain.yml")
     write_inventory(project, "web", web.hosts)
     refused = project.run("ansible-playbook --inventory hosts.yml host-drain.yml")
     assert refused.wait() != 0 and "host-drain" in refused.text, (

@@ -36,7 +36,7 @@ def test_timer_starts_a_run(lab: Lab, project: Project) -> None:
     program.write_text(STAND_IN, encoding="utf-8")
     program.chmod(0o755)
     for unit in (SERVICE, TIMER):
-        host.file(f"{UNITS}/{unit}").write_bytes(project.take_as(unit, GUIDE, unit).read_bytes())
+        host.file(f"{UNITS}/{unit}").write_bytes((project.folder / unit).read_bytes())
     host.run(["systemd-analyze", "verify", f"{UNITS}/{SERVICE}", f"{UNITS}/{TIMER}"])
     host.run(["systemctl", "daemon-reload"])
     host.run(["systemctl", "enable", "--now", TIMER])
@@ -52,7 +52,6 @@ def test_service_command_does_nothing_while_another_run_is_active(
     fleet: Callable[..., Fleet], project: Project
 ) -> None:
     web = fleet("web1")
-    project.take(GUIDE, *TASKS, "inventory/group_vars/web.yml")
     write_inventory(project, "web", web.hosts, "inventory/")
     project.write("ansible.cfg", "[defaults]\ninventory = inventory\n")
     (project.folder / ".venv").symlink_to(Path(sys.executable).parents[1])

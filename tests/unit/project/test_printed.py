@@ -166,7 +166,7 @@ LEFT_OUT = {
         "imds-simulator --scenario live-migration": STARTED,
         "python3 -m venv ~/imds-simulator": "tests/functional/simulator_wheel has its own environment",
         ". ~/imds-simulator/bin/activate": "the same",
-        REHEARSAL: "the playbook is the reader's; tests/system/recipes/test_guide.py runs one with `exec`",
+        REHEARSAL: "the playbook is the reader's; tests/system/recipes/test_recipes.py runs one with `exec`",
         "python3 -m imds_simulator --check mine.yaml": "the file is the reader's",
     },
     "docs/simulator/imds-address.md": {
@@ -183,7 +183,7 @@ LEFT_OUT = {
     "roles/hook_runner/README.md": {
         "- name: Database servers leave their cluster before Azure touches them": (
             "tests/functional/hook_runner/test_documentation.py loads what it gives the role, "
-            "and tests/system/recipes/test_readme.py runs the README's playbook of the same kind"
+            "and tests/system/recipes/test_recipes.py runs the README's playbook of the same kind"
         ),
         'hook_runner_unit_overrides: "[Service]\\nReadWritePaths=/srv/records"': (
             "tests/system/hosts/test_hook_runner_role.py gives the variable another value"
