@@ -137,7 +137,7 @@ LEFT_OUT = {
         "make lint": "the lane beside the one of this test",
         "make test": "it runs this test",
         "make test-all": "it runs this test",
-        "make docs": "tests/functional/docs_site/test_build.py builds the site",
+        "make docs": "tests/functional/docs_site/test_site.py builds the site",
         ".venv/bin/nox -s unit -- tests/unit/plugins -k policy": "the session runs this test",
         ".venv/bin/python -m pytest tests/unit/hook_runner/maintenance": "the lane of this test runs these tests",
         RELEASE: "it removes the fragments; the lane lint checks them",
