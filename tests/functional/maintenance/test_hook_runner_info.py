@@ -47,39 +47,8 @@ def test_hook_runner_info_reads_waits_and_names_a_pause(fleet: HookRunners) -> N
     assert found["paused"]["reason"] == "work" and not found["reached"] and not found["changed"]
 
 
-def test_hook_runner_info_waits_for_the_end_of_events_with_and_without_hooks(fleet: HookRunners) -> None:
-    fleet.start()
-    own = str(fleet.azure.simulator.post("/events", LATE)["id"])
-    others = str(fleet.azure.simulator.post("/events", {**LATE, "resources": ["vm2"]})["id"])
-    for event in (own, others):
-        fleet.wait_for("vm1", event)
-        fleet.azure.cancel(event)
-    found = fleet.hosts.module(
-        "vm1", "hook_runner_info", command=fleet.command("vm1"), wait_for="recovered", event_ids=[own], timeout=60
-    )
-    assert found["reached"] and found["maintenance"] is None and found["events"] == [], found
-    (record,) = found["history"]
-    assert record["event_id"] == own and record["prepared"] and record["over"] and record["recovered"]
-    found = fleet.hosts.module(
-        "vm1", "hook_runner_info", command=fleet.command("vm1"), wait_for="prepared", event_ids=[others], timeout=60
-    )
-    assert found["reached"] and found["history"][0]["event_id"] == others and found["history"][0]["over"], found
-
-
-@pytest.mark.parametrize(
-    ("script", "state"),
-    [
-        (None, "not_installed"),
-        ("kill -9 $$", "no_answer"),
-    ],
-)
-def test_hook_runner_info_does_not_fail_without_a_status(
-    fleet: HookRunners, tmp_path: Path, script: str | None, state: str
-) -> None:
-    command = tmp_path / "command"
-    if script is not None:
-        command.write_text(f"#!/bin/sh\n{script}\n")
-        command.chmod(0o755)
-    found = fleet.hosts.module("vm1", "hook_runner_info", command=str(command))
-    assert (found["available"], found["state"], found["events"], found["changed"]) == (False, state, [], False)
-    assert found["reason"].startswith(f"{command}: ") and "; " in found["reason"]
+def test_hook_runner_info_does_not_fail_without_a_hook_runner(fleet: HookRunners, tmp_path: Path) -> None:
+    command = str(tmp_path / "command")
+    found = fleet.hosts.module("vm1", "hook_runner_info", command=command)
+    assert (found["available"], found["state"], found["events"]) == (False, "not_installed", [])
+    assert found["reason"].startswith(f"{command}: ") and "; " in found["reason"] and not found["changed"]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.maintenance.fleet import FREEZE, LATE, PLAYBOOK, PREPARE, WAIT, Fleet, failed
+from support.maintenance.fleet import FREEZE, LATE, WAIT, Fleet, failed
 from support.simulator_process import Simulator
 
 pytestmark = pytest.mark.all
@@ -101,21 +101,6 @@ def test_own_plays_with_roles_and_relative_files(azure: Simulator, tmp_path: Pat
         and len(fleet.approvals()) == 1
     )
     assert sorted((tmp_path / "undrained").read_text().splitlines()) == ["vm1 pool-1", "vm2 pool-1"]
-
-
-def test_imported_playbook_finds_files_and_roles_beside_the_users_playbook(azure: Simulator, tmp_path: Path) -> None:
-    azure.post("/events", LATE)
-    fleet = Fleet(azure, tmp_path)
-    fleet.steps()
-    role = tmp_path / "roles" / "undrain" / "tasks"
-    role.mkdir(parents=True)
-    (role / "main.yml").write_text((tmp_path / "recover.yml").read_text())
-    site = tmp_path / "site.yml"
-    own = {"maintenance_prepare": "prepare.yml", "maintenance_recover": "undrain"}
-    site.write_text(yaml.safe_dump([{"ansible.builtin.import_playbook": PLAYBOOK, "vars": own}]))
-    ran = fleet.hosts.playbook(str(site), at={PREPARE: lambda: None, WAIT: fleet.start_and_end_events})
-    assert ran.returncode == 0, ran.stdout
-    assert fleet.did("prepare") == fleet.did("recover") == {"vm1", "vm2"} and len(fleet.approvals()) == 1
 
 
 def test_playbook_without_preparation_approves_nothing(azure: Simulator, tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ import pytest
 from support.eda.rulebook import java_home
 from support.other_user import AS_USER
 from support.simulator.report_page import ReportPage
-from support.start.default_ports import default_ports
-from support.start.new_user import NAMED, new_user
+from support.start.new_user import NAMED, default_ports, new_user
 from support.start.page import follow
 
 pytestmark = pytest.mark.all

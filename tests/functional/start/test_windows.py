@@ -14,8 +14,7 @@ import pytest
 
 from support.recipes.printed import fences
 from support.repository import REPOSITORY
-from support.start.default_ports import default_ports
-from support.start.new_user import NewUser, new_user
+from support.start.new_user import NewUser, default_ports, new_user
 from support.start.page import follow_blocks
 
 pytestmark = pytest.mark.all

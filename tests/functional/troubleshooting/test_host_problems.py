@@ -16,11 +16,10 @@ import pytest
 from support.daemon.documents import quoted, rows
 from support.daemon.simulated_azure import Azure
 from support.other_user import folder_for_user, python_for_user
-from support.own_mounts import skip_reason
+from support.own_mounts import IN_OWN_MOUNTS, skip_reason
 from support.repository import REPOSITORY
 from support.troubleshooting.daemon_host import PYTHONPATH, DaemonHost
 from support.troubleshooting.page import DOCUMENT, Section
-from support.troubleshooting.small_disk import command_on_full_disk, command_with_folder, free_disk
 
 pytestmark = pytest.mark.all
 needs_mounts = pytest.mark.skipif(skip_reason() != "", reason=skip_reason() or "-")
@@ -35,6 +34,14 @@ FAULTS = {
     "no connection": "refuse",
 }
 OLD_VERSION = "answered 400 to api-version"
+# run a command with a full disk at a folder, and with the content of a folder at a path below /etc
+FULL_DISK = """mount -t tmpfs -o size=8m,mode=0755 tmpfs "$0"
+! dd if=/dev/zero of="$0/filler" bs=4k 2>/dev/null && exec "$@"
+"""
+OVERLAY = """mount -t tmpfs tmpfs /mnt && mkdir /mnt/upper /mnt/work
+mount -t overlay -o lowerdir=/etc,upperdir=/mnt/upper,workdir=/mnt/work overlay /etc
+mkdir -p "$1" && mount --bind "$0" "$1" && shift && exec "$@"
+"""
 BEACON = "beacons:\n  azure_events:\n    - interval: 1\n"
 
 
@@ -42,7 +49,7 @@ BEACON = "beacons:\n  azure_events:\n    - interval: 1\n"
 @pytest.mark.symptom("Records cannot be written")
 def test_approval_waits_for_the_disk(section: Section, host: DaemonHost, azure: Azure) -> None:
     disk = host.folder / "lib"
-    host.prefix = command_on_full_disk(disk)
+    host.prefix = [*IN_OWN_MOUNTS, "sh", "-c", FULL_DISK, str(disk)]
     host.hook("prepare/10-drain", "rm -f /srv/ready")
     host.start()
     event = azure.schedule("Reboot", id=section.event_id, source="User")
@@ -50,7 +57,7 @@ def test_approval_waits_for_the_disk(section: Section, host: DaemonHost, azure: 
     host.wait(lambda: not host.status()["records"]["ok"])
     section.see(host.run, 1)
     assert azure.approvals() == []
-    free_disk(host.pid(), disk)
+    (Path(f"/proc/{host.pid()}/root") / disk.relative_to("/") / "filler").unlink()
     host.wait_for(event, approval="accepted")
     section.see(host.run)
 
@@ -66,7 +73,7 @@ def test_beacon_of_salt_is_found_by_check(section: Section, host: DaemonHost, tm
     (minion / "azure.conf").write_text(BEACON)
 
     def run(command: str) -> tuple[int, str]:
-        return host.run(command, *command_with_folder(minion, "/etc/salt/minion.d"))
+        return host.run(command, *IN_OWN_MOUNTS, "sh", "-e", "-c", OVERLAY, str(minion), "/etc/salt/minion.d")
 
     section.see_all(run)
 

@@ -56,24 +56,17 @@ ONE_VM_SECTIONS = (
     "Ready hooks",
 )
 FLEET_SECTIONS = ("Maintenance of a fleet", "Hold, release and force", "Notifications")
-ALONE_SECTIONS = ("Without a master",)
-MASTERS_SECTIONS = ("Several masters",)
-PUSH_SECTIONS = ("Push to Event-Driven Ansible",)
-GIT_SECTIONS = ("From git",)
-PACKAGE_SECTIONS = ("As a Python package",)
-TROUBLE_SECTIONS = ("Nothing is prepared",)
-# tests/system/windows/minion starts a minion; tests/unit/project/test_salt_docs.py checks its steps
-WINDOWS_SECTIONS = ("Windows minions",)
 FOLLOWED = {
     *ONE_VM_SECTIONS,
     *FLEET_SECTIONS,
-    *ALONE_SECTIONS,
-    *MASTERS_SECTIONS,
-    *PUSH_SECTIONS,
-    *GIT_SECTIONS,
-    *PACKAGE_SECTIONS,
-    *TROUBLE_SECTIONS,
-    *WINDOWS_SECTIONS,
+    "Without a master",
+    "Several masters",
+    "Push to Event-Driven Ansible",
+    "From git",
+    "As a Python package",
+    "Nothing is prepared",
+    # tests/system/windows/minion starts a minion; tests/unit/project/test_salt_docs.py checks its steps
+    "Windows minions",
 }
 
 
@@ -237,7 +230,7 @@ def test_maintenance_without_a_master(machines: Machines, web1: Azure) -> None:
         "seconds: 60": "seconds: 2",
         "azure_events:\n": f"azure_events:\n  endpoint: {web1.endpoints['web1']}\n",
     }
-    reader = machines.reader(here, *ALONE_SECTIONS, places=places, has_master=False)
+    reader = machines.reader(here, "Without a master", places=places, has_master=False)
     reader.go_on()
     event_id = web1.announce("web1", kind="Freeze", notice="4h")
     wait_until(lambda: web1.approvals(event_id), "the approval")
@@ -268,7 +261,7 @@ def test_several_masters(machines: Machines, web1: Azure) -> None:
         "/etc/salt/api": str(here.folder / "api"),
     }
     certificate(here.folder)
-    reader = machines.reader(here, *MASTERS_SECTIONS, places=places, masters={"salt1": here.master, "salt2": other})
+    reader = machines.reader(here, "Several masters", places=places, masters={"salt1": here.master, "salt2": other})
     reader.go_on("restart salt-minion")
     other.wait_for("web1")
 
@@ -302,7 +295,7 @@ def test_push_to_event_driven_ansible(machines: Machines, web1: Azure) -> None:
     headers = ("/etc/salt/azure_events_push.headers", str(here.folder / "headers"))
     with push_endpoint() as endpoint:
         places = {"https://eda.example.com:5000/endpoint": endpoint.url, headers[0]: headers[1]}
-        reader = machines.reader(here, *PUSH_SECTIONS, places=places)
+        reader = machines.reader(here, "Push to Event-Driven Ansible", places=places)
         reader.go_on("install -m 0600")
         copied = here.folder / "srv" / "reactor" / "azure_events_push.sls"
         text = copied.read_text()
@@ -332,7 +325,7 @@ def test_installation_from_git(machines: Machines, tmp_path: Path) -> None:
     here = machines.cluster("web1")
     reader = machines.reader(
         here,
-        *GIT_SECTIONS,
+        "From git",
         places={"https://github.com/azure-imds/scheduled_events.git": f"file://{repository(tmp_path)}"},
     )
     reader.go_on()
@@ -371,7 +364,7 @@ def test_installation_as_a_package(machines: Machines, installation: SaltInstall
     minion.ask("saltutil.sync_all")
     copies = Path(minion.config["extension_modules"])
     assert (copies / "modules" / "azure_events.py").exists()
-    reader = machines.reader(here, *PACKAGE_SECTIONS)
+    reader = machines.reader(here, "As a Python package")
     reader.folders = {
         place: copy_tree(REPOSITORY, tmp_path / "tree")
         for place in ("in the checkout", "on each minion and on the master")
@@ -396,7 +389,7 @@ def test_troubleshooting(machines: Machines, web1: Azure) -> None:
     settings = {"endpoint": web1.endpoints["web1"]}
     here.minion("web1", azure_events=settings)
     here.start()
-    reader = machines.reader(here, *TROUBLE_SECTIONS)
+    reader = machines.reader(here, "Nothing is prepared")
     reader.go_on("no engine answers")
     here.master.configure(engines=[{"azure_events": {}}])
     here.master.kill()

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable
 from support.daemon.documents import shape
 from support.recipes.printed import fences, is_shown
 from support.repository import REPOSITORY
-from support.start.new_user import NewUser
-from support.start.terminal import Terminal
+from support.start.new_user import NewUser, Terminal
 
 # the home directory in outputs
 PRINTED_HOME = "/home/you"

@@ -64,9 +64,3 @@ def test_script_approves_one_event_for_all_its_vms_and_recovers_after_the_last(t
         assert run()[1:] == (prepared, [first])
         azure.post(f"/events/{other}/cancel")
         assert run() == (0, [*prepared, PROGRAMS[1]], [first])
-
-
-def test_commands_of_the_playbook_are_those_of_the_script() -> None:
-    script, playbook = find(PAGE, "#!/bin/sh").text, find(PAGE, "switch.yml").text
-    for name in PROGRAMS:
-        assert f"/usr/local/bin/{name}" in script and f"exec /usr/local/bin/{name}\n" in playbook
