@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support import simulator_process
-from support.maintenance.fleet import MANUAL, PAIR, TRIO
+from support.maintenance.fleet import MANUAL, PAIR, TRIO, Fleet
 from support.simulator_process import Simulator
 
 
@@ -20,6 +20,12 @@ def azure() -> Iterator[Simulator]:
     """Azure with vm1 and vm2 of one availability set, without an event."""
     with simulator_process.start({"groups": PAIR, "knobs": {"rate_limit": 0}}, args=MANUAL) as running:
         yield running
+
+
+@pytest.fixture
+def fleet(azure: Simulator, tmp_path: Path) -> Fleet:
+    """vm1 and vm2 as hosts of the play."""
+    return Fleet(azure, tmp_path)
 
 
 @pytest.fixture

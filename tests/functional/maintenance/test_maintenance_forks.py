@@ -49,10 +49,9 @@ def test_hosts_recover_while_others_wait_with_one_fork(trio: Simulator, tmp_path
     assert fleet.course_of("recover") == ["vm3", "vm1", "vm2"] and len(fleet.approvals()) == 3
 
 
-def test_waiting_processes_end_after_their_controller(azure: Simulator, tmp_path: Path) -> None:
+def test_waiting_processes_end_after_their_controller(azure: Simulator, fleet: Fleet) -> None:
     """They end with their attempt, and a host that they waited for recovers in the next run."""
     azure.post("/events", LATE)
-    fleet = Fleet(azure, tmp_path)
     running: list[psutil.Process] = []
 
     def kill() -> None:
@@ -70,10 +69,9 @@ def test_waiting_processes_end_after_their_controller(azure: Simulator, tmp_path
     assert fleet.did("recover") == {"vm1", "vm2"} and fleet.note("vm1") is fleet.note("vm2") is None
 
 
-def test_death_of_a_waiting_process_fails_its_host(azure: Simulator, tmp_path: Path) -> None:
+def test_death_of_a_waiting_process_fails_its_host(azure: Simulator, fleet: Fleet) -> None:
     """Ansible does not notice it, and would wait for the result forever."""
     azure.post("/events", LATE)
-    fleet = Fleet(azure, tmp_path)
 
     def kill() -> None:
         azure.advance(2)

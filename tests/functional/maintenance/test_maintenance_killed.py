@@ -35,9 +35,10 @@ def maintain(fleet: Fleet, at: dict[str, Callable[[], object]], recover: str = "
 
 @pytest.mark.all
 @pytest.mark.parametrize("task", [NOTE, PREPARE, PREPARED, WAIT])
-def test_killed_at_a_task_and_event_over_then_next_run_recovers(azure: Simulator, tmp_path: Path, task: str) -> None:
+def test_killed_at_a_task_and_event_over_then_next_run_recovers(
+    azure: Simulator, fleet: Fleet, tmp_path: Path, task: str
+) -> None:
     azure.post("/events", FREEZE)
-    fleet = Fleet(azure, tmp_path)
     maintain(fleet, {task: kill})
     azure.advance(2 * 3600)
     ran = fleet.maintain(recover=f"rm -f {tmp_path}/drained-{{{{ inventory_hostname }}}}", at={WAIT: lambda: None})
@@ -49,10 +50,9 @@ def test_killed_at_a_task_and_event_over_then_next_run_recovers(azure: Simulator
 @pytest.mark.all
 @pytest.mark.parametrize("task", [PREPARE, APPROVE, WAIT])
 def test_killed_at_a_task_and_event_still_listed_then_next_run_completes_it(
-    azure: Simulator, tmp_path: Path, task: str
+    azure: Simulator, fleet: Fleet, task: str
 ) -> None:
     azure.post("/events", LATE)
-    fleet = Fleet(azure, tmp_path)
     maintain(fleet, {task: kill})
     maintain(fleet, {})
     assert not is_drained(fleet, "vm1") and not is_drained(fleet, "vm2")
@@ -75,9 +75,8 @@ def killed_in_the_recovery(fleet: Fleet) -> Path:
     return goes_on
 
 
-def test_killed_during_the_recovery_then_next_run_recovers(azure: Simulator, tmp_path: Path) -> None:
+def test_killed_during_the_recovery_then_next_run_recovers(azure: Simulator, fleet: Fleet) -> None:
     azure.post("/events", FREEZE)
-    fleet = Fleet(azure, tmp_path)
     goes_on = killed_in_the_recovery(fleet)
     maintain(fleet, {WAIT: lambda: None})
     assert not is_drained(fleet, "vm1") and not is_drained(fleet, "vm2")
@@ -85,9 +84,8 @@ def test_killed_during_the_recovery_then_next_run_recovers(azure: Simulator, tmp
 
 
 @pytest.mark.all
-def test_preparation_waits_for_a_command_of_a_killed_recovery(azure: Simulator, tmp_path: Path) -> None:
+def test_preparation_waits_for_a_command_of_a_killed_recovery(azure: Simulator, fleet: Fleet) -> None:
     azure.post("/events", FREEZE)
-    fleet = Fleet(azure, tmp_path)
     goes_on = killed_in_the_recovery(fleet)
     azure.post("/events", {**FREEZE, "type": "Reboot", "resources": ["vm1"]})
 

@@ -43,12 +43,9 @@ def test_events_that_do_not_fit_wait_for_the_next_run(trio: Simulator, tmp_path:
 
 
 @pytest.mark.all
-def test_run_leaves_its_hosts_to_the_next_one_when_a_waiting_event_starts_soon(
-    azure: Simulator, tmp_path: Path
-) -> None:
+def test_run_leaves_its_hosts_to_the_next_one_when_a_waiting_event_starts_soon(azure: Simulator, fleet: Fleet) -> None:
     azure.post("/events", {**FREEZE, "resources": ["vm1"], "notice": "600s"})
     azure.post("/events", {**FREEZE, "resources": ["vm2"], "notice": "601s"})
-    fleet = Fleet(azure, tmp_path)
     limits = {"maintenance_at_most": 1, "maintenance_yield": 501}
     ran = fleet.maintain(at={WAIT: lambda: None}, given=limits)
     assert ran.returncode == 0, ran.stdout
@@ -77,9 +74,8 @@ def test_one_fault_domain_at_a_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.all
-def test_preparation_is_ended_at_the_deadline(azure: Simulator, tmp_path: Path) -> None:
+def test_preparation_is_ended_at_the_deadline(azure: Simulator, fleet: Fleet, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "resources": ["vm1"]})
-    fleet = Fleet(azure, tmp_path)
     slow, released = tmp_path / "slow.yml", tmp_path / "released"
     slow.write_text(f"- ansible.builtin.command: timeout 300 sh -c 'until test -e {released}; do sleep 0.1; done'\n")
 
@@ -98,10 +94,9 @@ def test_preparation_is_ended_at_the_deadline(azure: Simulator, tmp_path: Path) 
 
 
 @pytest.mark.all
-def test_check_mode_prints_the_plan(azure: Simulator, tmp_path: Path) -> None:
+def test_check_mode_prints_the_plan(azure: Simulator, fleet: Fleet) -> None:
     azure.post("/events", {**LATE, "resources": ["vm1"]})
     azure.post("/events", {**LATE, "type": "Reboot", "resources": ["vm2"], "notice": "239m"})
-    fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain("true", "--check", given={"maintenance_at_most": 1})
     assert ran.returncode == 0, ran.stdout
     assert fleet.approvals() == [] and fleet.did("prepare") == set()

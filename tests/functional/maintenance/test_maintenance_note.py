@@ -15,9 +15,10 @@ from support.simulator_process import Simulator
 pytestmark = pytest.mark.all
 
 
-def test_note_exists_from_before_the_preparation_until_after_the_recovery(azure: Simulator, tmp_path: Path) -> None:
+def test_note_exists_from_before_the_preparation_until_after_the_recovery(
+    azure: Simulator, fleet: Fleet, tmp_path: Path
+) -> None:
     azure.post("/events", LATE)
-    fleet = Fleet(azure, tmp_path)
     has_note = f"test -e {tmp_path}/{{{{ inventory_hostname }}}}/notes/note.json"
     ran = fleet.maintain(has_note, recover=has_note)
     assert ran.returncode == 0, ran.stdout
@@ -38,9 +39,8 @@ def test_note_cannot_be_written_then_nothing_is_prepared(azure: Simulator, tmp_p
     assert fleet.did("prepare") == fleet.did("recover") == {"vm1"} and fleet.approvals() == []
 
 
-def test_failed_recovery_is_repeated_by_the_next_run(azure: Simulator, tmp_path: Path) -> None:
+def test_failed_recovery_is_repeated_by_the_next_run(azure: Simulator, fleet: Fleet) -> None:
     azure.post("/events", FREEZE)
-    fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain(recover="test {{ inventory_hostname }} != vm2")
     assert failed(ran) == {"vm2"} and fleet.did("recover") == {"vm1"}
     left = fleet.note("vm2")
@@ -52,9 +52,8 @@ def test_failed_recovery_is_repeated_by_the_next_run(azure: Simulator, tmp_path:
     assert fleet.note("vm2") is None
 
 
-def test_event_not_over_at_the_time_limit_is_continued_by_the_next_run(azure: Simulator, tmp_path: Path) -> None:
+def test_event_not_over_at_the_time_limit_is_continued_by_the_next_run(azure: Simulator, fleet: Fleet) -> None:
     azure.post("/events", {**LATE, "resources": ["vm1"]})
-    fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain(at={WAIT: lambda: None}, given={"maintenance_patience": 2})
     assert failed(ran) == {"vm1"} and "the events are not over after" in ran.stdout
     assert fleet.did("prepare") == {"vm1"} and fleet.did("recover") == set()

@@ -39,31 +39,29 @@ def entry(name: str) -> dict[str, Any]:
     return {"ansible.builtin.import_role": {"name": ROLE, "tasks_from": name}}
 
 
-def test_wrong_options_are_refused_together_before_the_first_request(azure: Simulator, tmp_path: Path) -> None:
-    fleet = Fleet(azure, tmp_path)
+def test_wrong_options_are_refused_together_before_the_first_request(azure: Simulator, fleet: Fleet) -> None:
     ran = fleet.maintain(given={"maintenance_recove": "x.yml", "maintenance_types": ["rebot"]})
     assert failed(ran) == {"vm1", "vm2"}
     assert "maintenance_recove: " in ran.stdout and "did you mean Reboot?" in ran.stdout
     assert not has_had_requests(azure)
 
 
-def test_missing_entry_point_is_named(azure: Simulator, tmp_path: Path) -> None:
-    fleet = Fleet(azure, tmp_path)
+def test_missing_entry_point_is_named(fleet: Fleet, tmp_path: Path) -> None:
     ran = fleet.hosts.playbook(own_plays(tmp_path, {"roles": [ROLE]}))
     assert ran.returncode != 0 and "prepare_and_approve, wait_and_recover, coordinate or report" in ran.stdout
 
 
-def test_duration_of_a_recovery_is_refused_before_the_host_waits(azure: Simulator, tmp_path: Path) -> None:
-    fleet = Fleet(azure, tmp_path)
+def test_duration_of_a_recovery_is_refused_before_the_host_waits(
+    azure: Simulator, fleet: Fleet, tmp_path: Path
+) -> None:
     play = own_plays(tmp_path, {"strategy": "free", "tasks": [entry("wait_and_recover")]})
     ran = fleet.hosts.playbook(play, {**fleet.steps(), "maintenance_patience": "1 hour"})
     assert failed(ran) == {"vm1", "vm2"} and "maintenance_patience: expected seconds as a number" in ran.stdout
     assert not has_had_requests(azure)
 
 
-def test_batches_that_split_an_event_prevent_the_approval(azure: Simulator, tmp_path: Path) -> None:
+def test_batches_that_split_an_event_prevent_the_approval(azure: Simulator, fleet: Fleet, tmp_path: Path) -> None:
     azure.post("/events", LATE)
-    fleet = Fleet(azure, tmp_path)
     play = own_plays(tmp_path, {"serial": 1, "tasks": [entry("prepare_and_approve")]})
     ran = fleet.hosts.playbook(play, fleet.steps())
     assert ran.returncode == 0, ran.stdout
@@ -71,10 +69,9 @@ def test_batches_that_split_an_event_prevent_the_approval(azure: Simulator, tmp_
     assert "vm2: no host of this play, or of its batch, is known to be this VM" in ran.stdout
 
 
-def test_own_plays_with_roles_and_relative_files(azure: Simulator, tmp_path: Path) -> None:
+def test_own_plays_with_roles_and_relative_files(azure: Simulator, fleet: Fleet, tmp_path: Path) -> None:
     """Files, roles, group_vars and templates are found beside the playbook of the user."""
     azure.post("/events", LATE)
-    fleet = Fleet(azure, tmp_path)
     role = tmp_path / "roles" / "drain"
     (role / "tasks").mkdir(parents=True)
     (role / "handlers").mkdir()
@@ -103,9 +100,8 @@ def test_own_plays_with_roles_and_relative_files(azure: Simulator, tmp_path: Pat
     assert sorted((tmp_path / "undrained").read_text().splitlines()) == ["vm1 pool-1", "vm2 pool-1"]
 
 
-def test_playbook_without_preparation_approves_nothing(azure: Simulator, tmp_path: Path) -> None:
+def test_playbook_without_preparation_approves_nothing(azure: Simulator, fleet: Fleet) -> None:
     azure.post("/events", FREEZE)
-    fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain(given={"maintenance_prepare": ""})
     assert ran.returncode == 0, ran.stdout
     assert fleet.did("prepare") == set() and fleet.did("recover") == {"vm1", "vm2"} and fleet.approvals() == []

@@ -16,16 +16,14 @@ from support.wait import wait_until
 
 
 @pytest.mark.all
-def test_without_an_event_no_host_is_changed(azure: Simulator, tmp_path: Path) -> None:
-    fleet = Fleet(azure, tmp_path)
+def test_without_an_event_no_host_is_changed(fleet: Fleet) -> None:
     ran = fleet.maintain("true")
     assert ran.returncode == 0 and failed(ran) == set(), ran.stdout
     assert fleet.did("prepare") == fleet.did("recover") == set() and fleet.approvals() == []
 
 
-def test_failed_preparation_is_not_approved_and_all_hosts_recover(azure: Simulator, tmp_path: Path) -> None:
+def test_failed_preparation_is_not_approved_and_all_hosts_recover(azure: Simulator, fleet: Fleet) -> None:
     azure.post("/events", FREEZE)
-    fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain("test {{ inventory_hostname }} != vm2")
     assert ran.returncode != 0 and failed(ran) == {"vm2"}, ran.stdout
     assert fleet.approvals() == []
@@ -42,10 +40,9 @@ def test_vm_outside_of_the_play_prevents_the_approval(azure: Simulator, tmp_path
 
 
 @pytest.mark.all
-def test_each_event_is_approved_once_by_its_first_vm(azure: Simulator, tmp_path: Path) -> None:
+def test_each_event_is_approved_once_by_its_first_vm(azure: Simulator, fleet: Fleet) -> None:
     azure.post("/events", {**LATE, "resources": ["vm2", "vm1"]})
     azure.post("/events", {**LATE, "type": "Reboot", "resources": ["vm2"]})
-    fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain("true")
     assert ran.returncode == 0, ran.stdout
     assert sorted(line["vm"] for line in fleet.approvals()) == ["vm1", "vm2"]
@@ -53,9 +50,8 @@ def test_each_event_is_approved_once_by_its_first_vm(azure: Simulator, tmp_path:
 
 
 @pytest.mark.all
-def test_started_event_is_not_prepared_for_but_recovered_from(azure: Simulator, tmp_path: Path) -> None:
+def test_started_event_is_not_prepared_for_but_recovered_from(azure: Simulator, fleet: Fleet) -> None:
     azure.post("/events", {**FREEZE, "starts": "hardware_failure"})
-    fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain("true")
     assert ran.returncode == 0, ran.stdout
     assert fleet.did("prepare") == set() and fleet.did("recover") == {"vm1", "vm2"} and fleet.approvals() == []
@@ -71,9 +67,8 @@ def test_host_without_imds_fails_alone(azure: Simulator, tmp_path: Path) -> None
     assert len(fleet.approvals()) == 1 and fleet.did("recover") == {"vm1", "vm2"}
 
 
-def test_imds_errors_during_the_wait_do_not_end_it(azure: Simulator, tmp_path: Path) -> None:
+def test_imds_errors_during_the_wait_do_not_end_it(azure: Simulator, fleet: Fleet) -> None:
     azure.post("/events", LATE)
-    fleet = Fleet(azure, tmp_path)
 
     def starts_unseen() -> None:
         azure.post("/faults", {"kind": "empty", "route": "scheduledevents", "requests": "1-2"})
@@ -114,10 +109,9 @@ def test_hosts_that_reboot_recover(tmp_path: Path) -> None:
 
 
 @pytest.mark.all
-def test_refused_approval_fails_the_host_but_not_its_recovery(azure: Simulator, tmp_path: Path) -> None:
+def test_refused_approval_fails_the_host_but_not_its_recovery(azure: Simulator, fleet: Fleet) -> None:
     azure.post("/events", {**FREEZE, "resources": ["vm1"]})
     azure.post("/faults", {"kind": "status", "status": 403, "method": "POST"})
-    fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain("true")
     assert failed(ran) == {"vm1"} and "403" in ran.stdout
     assert fleet.did("recover") == {"vm1"}
@@ -147,11 +141,10 @@ def test_vm_added_to_the_event_during_the_preparation_prevents_the_approval(azur
 
 
 @pytest.mark.all
-def test_advice_is_not_handled_beside_an_event_and_is_when_its_type_is_named(azure: Simulator, tmp_path: Path) -> None:
+def test_advice_is_not_handled_beside_an_event_and_is_when_its_type_is_named(azure: Simulator, fleet: Fleet) -> None:
     advice = {"name": "risk", "type": "SpotRebalanceRecommendation", "resources": ["vm1"], "notice": "2d"}
     azure.post("/events", advice)
     azure.post("/events", {**LATE, "resources": ["vm2"]})
-    fleet = Fleet(azure, tmp_path)
     ran = fleet.maintain()
     assert ran.returncode == 0, ran.stdout
     assert fleet.did("prepare") == fleet.did("recover") == {"vm2"}
@@ -166,9 +159,8 @@ def test_advice_is_not_handled_beside_an_event_and_is_when_its_type_is_named(azu
 
 
 @pytest.mark.all
-def test_new_event_during_the_wait_keeps_the_host_prepared(azure: Simulator, tmp_path: Path) -> None:
+def test_new_event_during_the_wait_keeps_the_host_prepared(azure: Simulator, fleet: Fleet) -> None:
     azure.post("/events", LATE)
-    fleet = Fleet(azure, tmp_path)
 
     def second_comes() -> None:
         azure.advance(NOTICE)
@@ -191,9 +183,8 @@ def test_new_event_during_the_wait_keeps_the_host_prepared(azure: Simulator, tmp
 
 
 @pytest.mark.all
-def test_event_listed_again_under_another_id_is_prepared_and_recovered(azure: Simulator, tmp_path: Path) -> None:
+def test_event_listed_again_under_another_id_is_prepared_and_recovered(azure: Simulator, fleet: Fleet) -> None:
     azure.post("/events", {**LATE, "resources": ["vm1"], "name": "first"})
-    fleet = Fleet(azure, tmp_path)
     fleet.maintain(at={WAIT: lambda: None}, given={"maintenance_patience": 1})
     azure.post("/events/first/cancel")
     azure.post("/events", {**LATE, "resources": ["vm1"]})

@@ -31,9 +31,8 @@ def test_terminated_vm_does_not_fail_and_is_not_awaited(azure: Simulator, tmp_pa
 
 
 @pytest.mark.parametrize("is_approved", [False, True])
-def test_event_is_cancelled_before_or_after_the_approval(azure: Simulator, tmp_path: Path, is_approved: bool) -> None:
+def test_event_is_cancelled_before_or_after_the_approval(azure: Simulator, fleet: Fleet, is_approved: bool) -> None:
     azure.post("/events", {**LATE, "name": "it"})
-    fleet = Fleet(azure, tmp_path)
 
     def cancel() -> None:
         azure.post("/events/it/cancel")
@@ -64,9 +63,8 @@ def test_moved_not_before_is_followed_and_reported(azure: Simulator, tmp_path: P
     assert (row["outcome"], row["approval"]) == ("completed", "unknown_vm") and row["moved_to"] > row["not_before"]
 
 
-def test_another_client_approves_first(azure: Simulator, tmp_path: Path) -> None:
+def test_another_client_approves_first(azure: Simulator, fleet: Fleet) -> None:
     azure.post("/events", {**LATE, "name": "it"})
-    fleet = Fleet(azure, tmp_path)
 
     def is_approved() -> None:
         azure.post("/events/it/approve", {"as": "control-plane"})
@@ -135,9 +133,8 @@ def test_report_is_shown_although_all_hosts_fail(azure: Simulator, tmp_path: Pat
         )
 
 
-def test_any_errors_fatal_of_the_user_stops_no_other_host(azure: Simulator, tmp_path: Path) -> None:
+def test_any_errors_fatal_of_the_user_stops_no_other_host(azure: Simulator, fleet: Fleet) -> None:
     azure.post("/events", FREEZE)
-    fleet = Fleet(azure, tmp_path)
     fleet.hosts.environment["ANSIBLE_ANY_ERRORS_FATAL"] = "1"
     ran = fleet.maintain("test {{ inventory_hostname }} != vm2", recover="test {{ inventory_hostname }} != vm1")
     assert failed(ran) == {"vm1", "vm2"}

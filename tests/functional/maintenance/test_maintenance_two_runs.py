@@ -32,9 +32,8 @@ def left_by_another_controller(azure: Simulator, folder: Path) -> Fleet:
     return fleet
 
 
-def test_second_run_at_once_fails_and_names_the_note(azure: Simulator, tmp_path: Path) -> None:
+def test_second_run_at_once_fails_and_names_the_note(azure: Simulator, fleet: Fleet, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
-    fleet = Fleet(azure, tmp_path)
     second: list[subprocess.CompletedProcess[str]] = []
     ran = fleet.maintain(meanwhile=lambda: second.append(fleet.hosts.playbook(PLAYBOOK, fleet.steps())))
     assert failed(second[0]) == {"vm1", "vm2"}
@@ -69,9 +68,8 @@ def test_take_over_replaces_the_note_of_another_controller(azure: Simulator, tmp
 
 
 @pytest.mark.all
-def test_run_whose_host_was_taken_over_does_not_recover_it(azure: Simulator, tmp_path: Path) -> None:
+def test_run_whose_host_was_taken_over_does_not_recover_it(azure: Simulator, fleet: Fleet) -> None:
     azure.post("/events", {**FREEZE, "resources": ["vm1"]})
-    fleet = Fleet(azure, tmp_path)
 
     def is_taken_over() -> None:
         change_note(fleet, "vm1", run={**(fleet.note("vm1") or {})["run"], "id": "other"})
