@@ -107,3 +107,10 @@ class Fleet:
         file = self.hosts[name].file(CALLS)
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
         return [(time, call.rstrip()) for time, call in (line.split(" ", 1) for line in lines)]
+
+
+def maintenance_of(kind: str, *names: str) -> list[str]:
+    """Return the steps of an event: its VMs leave the load balancer, the first one approves, all join again."""
+    event = f"{kind} {' '.join(names)}"
+    left, joined = ([f"{name} {verb}-load-balancer" for name in names] for verb in ("leave", "join"))
+    return [*left, f"{names[0]} approved", f"{event} started", f"{event} finished", *joined]

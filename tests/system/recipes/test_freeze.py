@@ -9,26 +9,13 @@ from collections.abc import Callable
 
 import pytest
 
-from support.recipes.fleet import Fleet
+from support.recipes.fleet import Fleet, maintenance_of
 from support.recipes.project import Project, write_inventory
 from support.wait import wait_until
 
 GUIDE = "docs/ansible.md"
 COMMAND = "ansible-playbook --inventory hosts.yml --forks 50 freeze.yml"
-STEPS = [
-    "{0} leave-load-balancer",
-    "{0} approved",
-    "Freeze {0} started",
-    "Freeze {0} finished",
-    "{0} join-load-balancer",
-]
-
 pytestmark = [pytest.mark.all, pytest.mark.follows(GUIDE, "freeze.yml", COMMAND)]
-
-
-def expected_steps(*names: str) -> list[str]:
-    """Return the steps of these hosts, one host after the other."""
-    return [step.format(name) for name in names for step in STEPS]
 
 
 @pytest.fixture
@@ -42,10 +29,10 @@ def test_host_does_not_wait_for_another_host(pair: Fleet, project: Project) -> N
     pair.announce("Freeze", "web2")
     ran = project.start(COMMAND)
     pair.wait_until("web2 join-load-balancer")
-    assert pair.steps() == expected_steps("web2")
+    assert pair.steps() == maintenance_of("Freeze", "web2")
     pair.announce("Freeze", "web1")
     ran.must_succeed()
-    assert pair.steps() == expected_steps("web2", "web1")
+    assert pair.steps() == [*maintenance_of("Freeze", "web2"), *maintenance_of("Freeze", "web1")]
 
 
 def test_host_that_cannot_drain_is_not_approved_and_joins_afterwards(pair: Fleet, project: Project) -> None:
@@ -57,9 +44,9 @@ def test_host_that_cannot_drain_is_not_approved_and_joins_afterwards(pair: Fleet
     pair.wait_until("web2 join-load-balancer")
     pair.start_event(late)
     assert ran.wait() == 2
-    assert [step for step in pair.steps() if "web2" in step] == expected_steps("web2")
+    assert [step for step in pair.steps() if "web2" in step] == maintenance_of("Freeze", "web2")
     assert [step for step in pair.steps() if "web1" in step] == [
-        step for step in expected_steps("web1") if "approved" not in step
+        step for step in maintenance_of("Freeze", "web1") if "approved" not in step
     ]
 
 

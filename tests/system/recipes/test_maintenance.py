@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.recipes.fleet import NOTE, Fleet
+from support.recipes.fleet import NOTE, Fleet, maintenance_of
 from support.recipes.project import Project, write_connections, write_inventory
 
 README, GUIDE, ROLE_README = "README.md", "docs/ansible.md", "roles/maintenance/README.md"
@@ -56,13 +56,6 @@ def guide_project(project: Project, web: Fleet) -> Project:
 def notes(fleet: Fleet) -> list[Path]:
     """Return the notes of runs on the hosts."""
     return [host.file(NOTE) for host in fleet.hosts.values() if host.file(NOTE).exists()]
-
-
-def maintenance_of(kind: str, *names: str) -> list[str]:
-    """Return the steps of an event: its VMs leave the load balancer, the first one approves, all join again."""
-    event = f"{kind} {' '.join(names)}"
-    left, joined = ([f"{name} {verb}-load-balancer" for name in names] for verb in ("leave", "join"))
-    return [*left, f"{names[0]} approved", f"{event} started", f"{event} finished", *joined]
 
 
 def in_order(steps: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from support.hosts.host import Host
-from support.recipes.fleet import CALLS, Fleet
+from support.recipes.fleet import CALLS, Fleet, maintenance_of
 from support.recipes.project import TIMEOUT, Project, write_inventory
 from support.wait import wait_until
 
@@ -69,13 +69,7 @@ def test_each_host_changes_its_owner_when_it_has_no_event(fleet: Callable[..., F
     assert "all is well" in project.run(CHECK).must_succeed().text
 
     web.announce("Reboot", "timer1")
-    expected = [
-        "timer1 leave-load-balancer",
-        "timer1 approved",
-        "Reboot timer1 started",
-        "Reboot timer1 finished",
-        "timer1 join-load-balancer",
-    ]
+    expected = maintenance_of("Reboot", "timer1")
     wait_until(lambda: web.steps()[-5:] == expected, "all steps", web.steps, TIMEOUT)
     assert not any(host.file(DRAINED).exists() for host in web.hosts.values())
 
