@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,13 +17,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.environments import first_python, make_environment
+from support.environments import environment, first_python, make_environment
+from support.interpreters import find_python
 from support.repository import REPOSITORY
 
 pytestmark = pytest.mark.all
 
 PACKAGE = REPOSITORY / "roles" / "imds_simulator" / "files"
-OLDEST = 9
+PROJECT = tomllib.loads((PACKAGE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+OLDEST = int(PROJECT["requires-python"].rpartition(".")[2])
+# tests of the protocol for other libraries
+PROTOCOL = ["cli/test_commands.py", "protocol", "replay/test_answers.py", "server"]
+NEWEST = ["click", "PyYAML", "requests"]
 # reads the address that the simulator of exec prepared, and changes its state by a verb
 CLIENT = """
 import json, os, subprocess, sys, urllib.request
@@ -61,10 +67,10 @@ def run(wheel: Path, oldest_python: Path, tmp_path_factory: pytest.TempPathFacto
     venv = tmp_path_factory.mktemp("venv")
     make_environment(oldest_python, venv, wheel)
     empty = tmp_path_factory.mktemp("empty")
-    environment = {"PATH": f"{venv / 'bin'}:{os.environ['PATH']}", "HOME": str(empty), "LC_ALL": "C.UTF-8"}
+    own = {"PATH": f"{venv / 'bin'}:{os.environ['PATH']}", "HOME": str(empty), "LC_ALL": "C.UTF-8"}
 
     def call(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        present = {**environment, **variables}
+        present = {**own, **variables}
         return subprocess.run(
             arguments, env=present, cwd=empty, capture_output=True, text=True, timeout=300, check=False
         )
@@ -106,3 +112,23 @@ def test_exec_serves_a_command_and_its_verbs(run: Run, options: tuple[str, ...])
     url, kind = json.loads(done.stdout)
     assert kind == "Freeze"
     assert url.startswith("http://169.254.169.254/" if options else "http://127.0.0.1:")
+
+
+@pytest.mark.parametrize(
+    "minor, libraries",
+    [
+        # requests is a library of the tests
+        (OLDEST, [*(each.replace(">=", "==") for each in PROJECT["dependencies"]), "requests"]),
+        (11, ["aiohttp==3.8.4", *NEWEST]),
+        (13, ["aiohttp==3.11.16", *NEWEST]),
+    ],
+    ids=["oldest", "bookworm", "trixie"],
+)
+def test_simulator_is_the_same_with_these_libraries(minor: int, libraries: list[str]) -> None:
+    found = find_python(minor)
+    if found is None:
+        pytest.skip(f"there is no Python 3.{minor}")
+    python = environment("simulator", found, "pytest", *libraries) / "bin" / "python"
+    tests = [REPOSITORY / "tests/unit/imds_simulator" / each for each in PROTOCOL]
+    ran = subprocess.run([python, "-m", "pytest", "-q", *tests], cwd=REPOSITORY, check=False)
+    assert ran.returncode == 0

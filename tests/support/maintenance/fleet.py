@@ -120,6 +120,8 @@ class Fleet:
     def own_plays(self, **wait: int) -> str:
         """Write a playbook with the entry points of the role, and these options of its wait; return its path."""
         role = "azure_imds.scheduled_events.maintenance"
+        options = {"azure_imds.scheduled_events.maintenance_wait": wait}
+        own = {"name": WAIT, "strategy": "free", "module_defaults": options}
         plays = [
             {
                 "hosts": "all",
@@ -127,10 +129,7 @@ class Fleet:
                 "tasks": [{"import_role": {"name": role, "tasks_from": entry_point}}],
                 **more,
             }
-            for entry_point, more in (
-                ("prepare_and_approve", {}),
-                ("wait_and_recover", {"name": WAIT, "strategy": "free", "module_defaults": {f"{role}_wait": wait}}),
-            )
+            for entry_point, more in (("prepare_and_approve", {}), ("wait_and_recover", own))
         ]
         site = self.folder / "site.yml"
         site.write_text(json.dumps(plays))

@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
+from azure_scheduled_events.event_types import EVENT_TYPES
 from support.repository import REPOSITORY
 from tools.repository.collection_tree import copy_tree, tracked_or_new
 
@@ -29,6 +32,14 @@ NOT_FOR_THE_REPOSITORY = {
     "work that is not done": r"\b(TOD[O]|FIXM[E]|XX[X])\b",
     "a conflict that is not resolved": r"^(<{7}|>{7})( |$)",
 }
+
+# a new type of event is one line of one file
+EVENT_TYPE_FILE = Path("plugins/module_utils/azure_scheduled_events/event_types.py")
+PRODUCT = ("extensions", "plugins", "roles", "salt")
+# it shares no code with the product that it tests
+SIMULATOR = Path("roles/imds_simulator")
+# a default that users can change: after these events a job cannot go on
+DEFAULTS = {(Path("roles/ready_hooks/files/ready_hooks/hooks/slurm/hook.py"), ("Preempt", "Redeploy"))}
 
 
 def text_of(name: Path) -> str:
@@ -105,3 +116,28 @@ def test_copy_for_ansible_follows_the_repository_and_keeps_what_ansible_test_sto
     (source / "stays").write_text("changed")
     copy_tree(source, tmp_path / "copy")
     assert not (copy / "goes").exists() and kept.exists() and (copy / "stays").read_text() == "changed"
+
+
+def lists_of_types(source: str) -> Iterator[tuple[str, ...]]:
+    """Yield the types that each list, tuple, set or dictionary of a program names, if there are several."""
+    known = {kind.casefold() for kind in EVENT_TYPES}
+    for node in ast.walk(ast.parse(source)):
+        members = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", ())
+        named = tuple(
+            str(member.value)
+            for member in members
+            if isinstance(member, ast.Constant) and str(member.value).casefold() in known
+        )
+        if len(named) > 1:
+            yield named
+
+
+def test_types_are_listed_in_one_file() -> None:
+    found = {
+        (name, named)
+        for name in tracked_or_new(REPOSITORY)
+        if name.suffix == ".py" and name.parts[0] in PRODUCT and SIMULATOR not in name.parents
+        for named in lists_of_types((REPOSITORY / name).read_text(encoding="utf-8"))
+    }
+    real = {each for each in found if not (REPOSITORY / each[0]).is_symlink()}
+    assert real - DEFAULTS == {(EVENT_TYPE_FILE, EVENT_TYPES)}
