@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""maintenance_leader: external: hook runners prepare and recover; the playbook approves after all of them."""
+"""maintenance_leader: external: hook runners prepare and recover; the playbook approves after all of them.
+
+Also the module hook_runner_info, which the role uses.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -209,3 +213,34 @@ def test_hosts_are_awaited_at_the_same_time_with_one_fork(
     assert ran.returncode == 0, ran.stdout
     # with one wait after the other the reads change twice in a round of 15 seconds
     assert took[0] < 40
+
+
+@pytest.mark.all
+def test_hook_runner_info_reads_waits_and_names_a_pause(
+    azure: Simulator, tmp_path: Path, make_fleet: Callable[..., HookRunners]
+) -> None:
+    fleet = make_fleet(azure, "vm1")
+
+    def info(*words: str, **options: object) -> dict[str, Any]:
+        return fleet.hosts.module("vm1", "hook_runner_info", *words, **options)
+
+    missing = str(tmp_path / "missing")
+    found = info(command=missing)
+    assert (found["available"], found["state"], found["events"]) == (False, "not_installed", [])
+    assert found["reason"].startswith(f"{missing}: ") and "; " in found["reason"] and not found["changed"]
+    command = fleet.start().command("vm1")
+    event = announce(fleet)
+    found = info(command=command, wait_for="prepared", timeout=60)
+    assert (found["available"], found["state"], found["reason"], found["reached"]) == (True, "running", "", True)
+    assert (found["resource_name"], found["leader"], found["paused"]) == ("vm1", "external", None)
+    assert (found["maintenance"]["phase"], found["maintenance"]["not_recovered"]) == ("prepared", [])
+    (listed,) = found["events"]
+    assert listed["event_id"] == event and listed["prepared_state"] == "ok" and listed["prepared"]
+    assert (listed["listed"], listed["named"], listed["readable"]) == (True, sorted(listed["resources"]), True)
+    # as an asynchronous task, too
+    found = info("-B", "600", "-P", "1", command=command)
+    assert found["finished"] and found.get("available"), found
+    fleet.daemons["vm1"].command("pause", "--reason", "work")
+    # check mode reads, and does not wait
+    found = info("--check", command=command, wait_for="recovered", timeout=600)
+    assert found["paused"]["reason"] == "work" and not found["reached"] and not found["changed"]

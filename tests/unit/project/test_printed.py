@@ -126,7 +126,7 @@ BY_NAME = {
     "roles/maintenance/README.md": {
         "coordinate.yml": "tests/functional/maintenance/test_maintenance_coordinate.py",
         "arm.yml": "tests/functional/maintenance/test_maintenance_arm.py",
-        "windows.yml": "tests/functional/maintenance/test_maintenance_announced.py",
+        "windows.yml": "tests/functional/maintenance/test_maintenance_arm.py",
     },
 }
 
