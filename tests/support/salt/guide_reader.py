@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from support.recipes.printed import CONTINUED, dialogues, fences, replaced
+from support.recipes.printed import CONTINUED, dialogues, fences, is_shown, replaced
 from support.repository import REPOSITORY
 from support.salt.cluster import Cluster
 from support.salt.guarded_process import GuardedProcess
@@ -193,12 +193,12 @@ class GuideRunner:
         """Repeat a command until its output is that of the guide."""
         ran = ""
 
-        def is_shown() -> bool:
+        def is_as_printed() -> bool:
             nonlocal ran
             ran = self.run(place, command, check=False)
             return is_shown(replaced(ran, _DIFFERS), replaced(printed, _DIFFERS))
 
-        wait_until(is_shown, lambda: f"{command} printed\n{ran}\nand not\n{printed}", timeout=_POLL_TIMEOUT)
+        wait_until(is_as_printed, lambda: f"{command} printed\n{ran}\nand not\n{printed}", timeout=_POLL_TIMEOUT)
         return ran
 
     def _restart(self, host: str, verb: str, service: str) -> None:
