@@ -38,6 +38,11 @@ def test_without_faults_every_event_is_approved_once() -> None:
     assert result.not_approved == [] and result.approved_twice == 0
 
 
+def test_two_masters_prepare_approve_and_recover_once() -> None:
+    result = run(SaltPlan(7, minions=20, events=20, loss=0.0, hostile=0.0, restarts=2, masters=2))
+    assert result.approved > 15 and result.approved_twice == 0
+
+
 @pytest.mark.all
 @pytest.mark.parametrize("seed", range(10, 13))
 def test_promises_hold_with_many_faults(seed: int) -> None:

@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from azure_scheduled_events.timestamps import as_utc_text
+from support.salt_simulation.driver import done, event, record, status
 
 Answer = dict[str, Any]
 
@@ -96,44 +97,19 @@ class ModelMinion:
 
     def status(self, now: float) -> Answer:
         events = [self.shown(event) for event in self.azure.of(self.vm, now)]
-        records = [
-            {
-                "event_id": event_id,
-                "state": state,
-                "boot": "b",
-                "this_boot": event_id not in self.old_boot,
-                "prepared_at": None,
-                "steps_done": 1,
-                "why_not": "",
-                "resources": [self.vm],
-                "event_type": self.azure.lasting[event_id].event_type if event_id in self.azure.lasting else "",
-                "over": None,
-            }
-            for event_id, state in self.records.items()
-        ]
+        records = []
+        for event_id, state in self.records.items():
+            kind = self.azure.lasting[event_id].event_type if event_id in self.azure.lasting else ""
+            kept = record(event_id, state, this_boot=event_id not in self.old_boot, kind=kind)
+            records.append({**kept, "resources": [self.vm]})
         working = self.working if self.is_busy(now) else None
-        return self.answer(
-            available=True, complete=True, incarnation=1, events=events, records=records, working=working, reason=""
+        return status(self.vm, *events, records=records, working=working)
+
+    def shown(self, shown: Event) -> Answer:
+        not_before = as_utc_text(datetime.fromtimestamp(shown.not_before, timezone.utc))
+        return event(
+            *shown.vms, event_id=shown.event_id, status=shown.status, kind=shown.event_type, not_before=not_before
         )
-
-    def answer(self, **fields: Any) -> Answer:
-        return {"version": 1, "resource_name": self.vm, **fields}
-
-    def shown(self, event: Event) -> Answer:
-        return {
-            "event_id": event.event_id,
-            "event_type": event.event_type,
-            "status": event.status,
-            "resources": list(event.vms),
-            "readable": True,
-            "resource_type": "VirtualMachine",
-            "not_before": as_utc_text(datetime.fromtimestamp(event.not_before, timezone.utc)),
-            "description": "",
-            "source": "Platform",
-            "duration_seconds": None,
-            "selected": True,
-            "not_selected_because": "",
-        }
 
     def begin_prepare(self, event_id: str, now: float) -> tuple[float, Answer | None]:
         """Return the seconds until the return, and the return if no step has to run."""
@@ -192,9 +168,8 @@ class ModelMinion:
         return self.done(event_id, "approved")
 
     def done(self, event_id: str, outcome: str) -> Answer:
-        event = self.azure.lasting.get(event_id)
-        shown = None if event is None else self.shown(event)
-        return self.answer(event_id=event_id, outcome=outcome, reason="", changed=False, event=shown, steps=[])
+        listed = self.azure.lasting.get(event_id)
+        return {**done(outcome, event_id=event_id), "event": None if listed is None else self.shown(listed)}
 
 
 class HostileMinion(ModelMinion):
@@ -234,7 +209,7 @@ class HostileMinion(ModelMinion):
         elif kind == 4:
             found["resource_name"] = victim
             found["events"] = [dict(self.shown(event), resources=[victim]) for event in others[:20]]
-            found["records"] = [dict(record_of(event.event_id)) for event in others[:20]]
+            found["records"] = [record(event.event_id) for event in others[:20]]
         elif kind == 5:
             forged = Event(f"forged-{self.chance.randrange(10**6)}", "Preempt", (self.vm, victim), now, now + 30, 1)
             found["events"] = [self.shown(forged)]
@@ -252,14 +227,3 @@ class HostileMinion(ModelMinion):
 
     def approve_prepared(self, event_id: str, resources: list[str], now: float) -> Answer:
         return self.done(event_id, self.chance.choice(["approved", "failed", "already_approved"]))
-
-
-def record_of(event_id: str) -> Answer:
-    return {
-        "event_id": event_id,
-        "state": "prepared",
-        "this_boot": True,
-        "why_not": "",
-        "resources": [],
-        "event_type": "Reboot",
-    }

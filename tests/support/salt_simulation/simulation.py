@@ -1,37 +1,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A fleet in virtual time: lost and late messages, reboots, restarts of the engine, hostile minions.
-
-python tests/support/salt_simulation/simulation.py --minions 1000 --events 10000 --seeds 3
-"""
+"""A fleet in virtual time: lost and late messages, reboots, restarts of the engine, hostile minions."""
 
 from __future__ import annotations
 
-import argparse
 import heapq
 import json
 import random
-import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
-
-if __name__ == "__main__":
-    for folder in ("plugins/module_utils", "salt/_utils", "tests"):
-        sys.path.insert(0, str(Path(__file__).resolve().parents[3] / folder))
 
 from azure_events_engine.messages import Hint, Input, Known, PublishJob, Returned, Save, Saved, SaveName, Tick
 from azure_events_engine.reducer import reduce, restored
 from azure_events_engine.settings import Settings
 from azure_events_engine.state import State
 from azure_events_engine.store import as_dict, from_dict
-from support.salt_simulation.model import Azure, Event, HostileMinion, ModelMinion
-
-TYPES = ("Reboot", "Redeploy", "Freeze", "Preempt")
+from support.salt_simulation.model import Azure, Event, ModelMinion
 
 
 @dataclass
@@ -132,30 +121,25 @@ class Master:
             self._simulation.later(1.0, partial(self._tick, generation))
 
 
-class Simulation:
+class Simulation(ABC):
+    """One run of a plan; the subclass draws the minions and the events."""
+
+    azure: Azure
+    by_name: dict[str, ModelMinion]
+
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.chance = random.Random(plan.seed)
         self.now = 0.0
-        self.azure = Azure()
         self.events: list[Event] = []
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         self._make_minions()
         self.masters = [Master(self) for _number in range(plan.masters)]
 
+    @abstractmethod
     def _make_minions(self) -> None:
-        names = [f"vm{number:04d}" for number in range(self.plan.minions)]
-        for name in names:
-            kind = HostileMinion if self.chance.random() < self.plan.hostile else ModelMinion
-            # a third of the minions have ids that are not the names of their VMs
-            self.azure.minions[name] = kind(
-                name if self.chance.random() < 0.67 else "id-" + name, name, self.azure, self.chance
-            )
-        for minion in self.azure.minions.values():
-            if isinstance(minion, HostileMinion):
-                minion.victims = self.chance.sample(names, 3)
-        self.by_name = {minion.name: minion for minion in self.azure.minions.values()}
+        """Set ``azure`` and ``by_name``."""
 
     def later(self, seconds: float, what: Callable[[], None]) -> None:
         self._count += 1
@@ -177,22 +161,9 @@ class Simulation:
             what()
         return self._result(time.perf_counter() - began)
 
+    @abstractmethod
     def _announce(self, number: int) -> None:
-        kind = self.chance.choice(TYPES)
-        vms = list(
-            self.chance.sample(
-                sorted(self.azure.minions), min(self.plan.minions, self.chance.choice([1, 1, 2, 3, 5, 20]))
-            )
-        )
-        if self.chance.random() < 0.05:
-            vms.append(f"unmanaged{number}")
-        notice = 30.0 if kind == "Preempt" else 900.0
-        event = Event(f"E{number:05d}", kind, tuple(vms), self.now, self.now + notice, self.chance.uniform(5.0, 120.0))
-        self.azure.lasting[event.event_id] = event
-        self.events.append(event)
-        self._hint(event)
-        self.later(notice, partial(self._start, event))
-        self._watch(event)
+        """Announce an event."""
 
     def _watch(self, event: Event) -> None:
         """An approved event starts soon."""
@@ -299,30 +270,3 @@ class Simulation:
             and len(minions) == len(event.vms)
             and all(minion.is_honest for minion in minions)
         )
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minions", type=int, default=1000)
-    parser.add_argument("--events", type=int, default=10000)
-    parser.add_argument("--seeds", type=int, default=1, help="number of runs")
-    parser.add_argument("--first-seed", type=int, default=1)
-    parser.add_argument("--loss", type=float, default=0.05, help="share of messages that are lost")
-    parser.add_argument("--hostile", type=float, default=0.05, help="share of minions that lie")
-    parser.add_argument("--restarts", type=int, default=20, help="of the engine")
-    parser.add_argument("--masters", type=int, default=1, help="with an engine each")
-    options = parser.parse_args()
-    failed = 0
-    for seed in range(options.first_seed, options.first_seed + options.seeds):
-        result = Simulation(
-            Plan(
-                seed, options.minions, options.events, options.loss, options.hostile, options.restarts, options.masters
-            )
-        ).run()
-        print("seed %d: %s" % (seed, {**vars(result), "not_approved": len(result.not_approved)}))
-        failed += bool(result.problems())
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
