@@ -217,21 +217,6 @@ def test_minion_with_a_false_approval_is_replaced() -> None:
     assert [ask.minions for ask in fleet.pending("approve_prepared")] == [("b",), ("c",)]
 
 
-def test_event_names_of_any_kind_do_not_stop_the_others() -> None:
-    """A11"""
-    fleet = Driver("b")
-    many = [f"vm{number}" for number in range(1500)]
-    fleet.poll(
-        {
-            "b": status(
-                "b", event("b", event_id="{{ 7*7 }} \ufffe".replace("\ufffe", "#")), event("b", *many, event_id="large")
-            )
-        }
-    )
-    fleet.wait(20)
-    assert fleet.count("prepare") >= 1
-
-
 def test_invalid_answer_keeps_the_preparations_of_the_minion() -> None:
     fleet = Driver("b")
     fleet.poll({"b": status("b", event("b"))})

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -241,8 +240,3 @@ def test_job_that_is_not_published_is_repeated(site: Site) -> None:
 def test_event_id_is_one_part_of_the_tag(site: Site) -> None:
     site.give_return("vm1", status("vm1", event("vm1", event_id="a/../b c")))
     assert [tag for tag, _data in site.ports.sent] == ["salt/azure_events/a%2F..%2Fb%20c/draining"]
-
-
-def test_files_are_in_a_private_folder(site: Site) -> None:
-    site.prepare()
-    assert os.stat(site.path.parent).st_mode & 0o077 == 0

@@ -5,14 +5,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from azure_events_engine.messages import Hint, Known
-from azure_events_engine.reducer import restored
-from azure_events_engine.store import as_dict, from_dict
 from azure_scheduled_events.tracking import GONE_AFTER, GONE_AFTER_A_RETURN
 from support.salt_simulation.driver import EVENT, Driver, done, event, record, status
 
@@ -375,19 +372,15 @@ def test_preparation_of_an_earlier_boot_is_repeated() -> None:
 
 def test_restarted_engine_polls_before_it_prepares_and_recovers() -> None:
     fleet = prepared("vm1")
-    written = {
-        key: from_dict(json.loads(json.dumps(as_dict(one))), fleet.now) for key, one in fleet.state.maintenances.items()
-    }
-    later = Driver("vm1")
-    later.state = restored(later.state, written, {})
-    later.wait(20)
-    assert later.count("prepare") == 0 and later.count("recover") == 0
-    later.answer("status", {"vm1": status("vm1", records=[record()])})
-    later.wait(5)
-    later.answer("status", {"vm1": status("vm1", records=[record()])})
-    assert later.count("recover") == 1 and "recovered" not in later.steps
-    later.answer("recover", {"vm1": done("recovered")})
-    assert later.steps[-1] == "recovered"
+    fleet.restart()
+    fleet.wait(20)
+    assert fleet.count("prepare") == 1 and fleet.count("recover") == 0
+    fleet.answer("status", {"vm1": status("vm1", records=[record()])})
+    fleet.wait(5)
+    fleet.answer("status", {"vm1": status("vm1", records=[record()])})
+    assert fleet.count("recover") == 1 and "recovered" not in fleet.steps
+    fleet.answer("recover", {"vm1": done("recovered")})
+    assert fleet.steps[-1] == "recovered"
 
 
 def test_vm_that_was_named_before_a_restart_counts_until_answers_lack_it() -> None:
@@ -465,12 +458,6 @@ def test_advice_does_not_interrupt_its_vm() -> None:
     for _answer in range(2):
         fleet.poll({"vm1": status("vm1", event("vm1"), advice, records=[record()])})
     assert fleet.count("approve_prepared") == 1
-
-
-def test_event_that_has_started_is_not_prepared_for() -> None:
-    fleet = Driver("vm1")
-    fleet.poll({"vm1": status("vm1", event("vm1", status="Started"))})
-    assert fleet.count("prepare") == 0 and "started" in fleet.steps
 
 
 def test_most_urgent_event_comes_first_and_preempt_does_not_wait() -> None:

@@ -67,6 +67,14 @@ def test_fleet_has_a_row_for_each_minion() -> None:
     ]
 
 
+def test_error_of_imds_is_shown_as_the_minion_reports_it() -> None:
+    refused = "IMDS at http://169.254.169.254 answered 403 to GET /metadata/instance"
+    fleet = Driver("vm1", "vm2")
+    fleet.poll({"vm1": status("vm1", event("vm1", "vm2")), "vm2": status(None, available=False, reason=refused)})
+    assert [row["problem"] for row in fleet.request("fleet")["rows"]] == ["", refused]
+    assert [row["why_not"] for row in fleet.request("status")["rows"]][1] == f"minion vm2: {refused}"
+
+
 def test_held_event_is_not_approved_until_it_is_released() -> None:
     fleet = Driver("vm1")
     fleet.request("hold")
@@ -216,19 +224,3 @@ def test_maintenance_that_is_over_stays_in_the_status_for_a_while() -> None:
     assert fleet.request("status")["rows"][0]["waiting_for"] == "nothing; it is over"
     fleet.wait(25 * 3600, 60)
     assert fleet.request("status", "")["rows"] == []
-
-
-def test_full_disk_withholds_the_approval_with_the_reason() -> None:
-    fleet = Driver("vm1")
-    fleet.disk_is_full = True
-    fleet.poll({"vm1": status("vm1", event("vm1"))})
-    fleet.prepare("vm1")
-    fleet.wait(20)
-    assert (
-        fleet.count("approve_prepared") == 0
-        and fleet.reason == "the approval cannot be recorded: database or disk is full"
-    )
-    fleet.disk_is_full = False
-    fleet.poll({"vm1": status("vm1", event("vm1"), records=[record()])})
-    fleet.wait(6)
-    assert fleet.count("approve_prepared") == 1
