@@ -60,6 +60,3 @@ class ThreeHosts(Fleet):
             explain,
             LIMIT,
         )
-
-    def starts(self) -> list[dict[str, Any]]:
-        return [line for line in self.azure.get("/log")["lines"] if line["what"] == "started"]

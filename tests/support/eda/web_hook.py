@@ -15,11 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from support.ready_hooks.certificates import Certificates
-from support.simulator_process import Simulator
 
 TOKEN = "token-of-the-tests"
-API_VERSION = "2020-07-01"
-_NO_PROXY = urllib.request.ProxyHandler({})
 
 
 class WebHook:
@@ -41,9 +38,10 @@ class WebHook:
         body = json.dumps(data).encode()
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
         secure = urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=str(self.authority)))
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), secure)
         request = urllib.request.Request(self.url, body, headers, method="POST")
         try:
-            with urllib.request.build_opener(_NO_PROXY, secure).open(request, timeout=60) as answer:
+            with opener.open(request, timeout=60) as answer:
                 return int(answer.status)
         except urllib.error.HTTPError as error:
             return error.code
@@ -61,36 +59,27 @@ def notify_entry(url: str, token_file: str, ca_file: str) -> dict[str, Any]:
     }
 
 
-def event_of(azure: Simulator, vm: str) -> dict[str, Any]:
-    """Return the one event of a VM's document in the shape of a change."""
-    url = f"{azure.endpoints[vm]}/metadata/scheduledevents?api-version={API_VERSION}"
-    request = urllib.request.Request(url, headers={"Metadata": "true"})
-    with urllib.request.build_opener(_NO_PROXY).open(request, timeout=60) as answer:
-        (entry,) = json.loads(answer.read())["Events"]
-    return {
-        "event_id": entry["EventId"],
-        "event_type": entry["EventType"],
-        "status": entry["EventStatus"],
-        "resources": entry["Resources"],
-        "resource_type": entry["ResourceType"],
+def change_of(event_id: str, *resources: str, kind: str = "Freeze") -> dict[str, Any]:
+    """Return the change that announces an event, as the ready hook notify of vm1 reports it."""
+    event = {
+        "event_id": event_id,
+        "event_type": kind,
+        "status": "Scheduled",
+        "resources": list(resources),
+        "resource_type": "VirtualMachine",
         "not_before": None,
-        "description": entry["Description"],
-        "source": entry["EventSource"],
-        "duration_seconds": entry["DurationInSeconds"],
+        "description": "",
+        "source": "Platform",
+        "duration_seconds": 9,
     }
-
-
-def change_of(kind: str, event: dict[str, Any], reporter: str) -> dict[str, Any]:
-    """Return a change as the ready hook notify reports it."""
-    now = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return {
         "schema": "azure_imds.scheduled_events/change/1",
         "id": str(uuid.uuid4()),
-        "change": kind,
+        "change": "appeared",
         "outcome": None,
         "event": event,
-        "observed_at": now,
-        "reporter": reporter,
+        "observed_at": datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "reporter": "vm1",
         "reported_by": "notify",
         "resource_id": None,
     }

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -57,17 +56,13 @@ def azure_with_event_grid(port: int, schema: str) -> Simulator:
     return simulator_process.start(scenario, args=MANUAL)
 
 
-def variables_of(azure: Simulator, folder: Path, host: str, has_imds: bool) -> dict[str, Any]:
-    return by_arm(azure) if has_imds else without_imds(azure, folder, host, **by_arm(azure))
-
-
 @pytest.mark.parametrize(("schema", "has_imds"), [("eventgrid", True), ("cloudevents", False)])
 def test_notifications_end_in_recovered_hosts(tmp_path: Path, port: int, schema: str, has_imds: bool) -> None:
     """Without IMDS the role takes the event, its end and the resource ID from the notifications alone."""
     with azure_with_event_grid(port, schema) as azure:
-        hosts = ThreeHosts(
-            azure, tmp_path, more={name: variables_of(azure, tmp_path, name, has_imds) for name in NAMES}
-        )
+        arm = by_arm(azure)
+        more = {name: arm if has_imds else without_imds(azure, tmp_path, name, **arm) for name in NAMES}
+        hosts = ThreeHosts(azure, tmp_path, more=more)
         environment = {"ARM_TOKEN": TOKEN}
         with Rulebook(
             tmp_path, hosts.inventory, received_by_web_hook(tmp_path, port), environment=environment

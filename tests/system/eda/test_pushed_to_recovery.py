@@ -18,7 +18,7 @@ from support.daemon.runner_harness import RunnerHarness
 from support.daemon.simulated_azure import Azure
 from support.eda.rulebook import COLLECTION, Rulebook
 from support.eda.three_hosts import EVENT, NAMES, ThreeHosts
-from support.eda.web_hook import TOKEN, WebHook, change_of, event_of, notify_entry
+from support.eda.web_hook import TOKEN, WebHook, change_of, notify_entry
 from support.maintenance.fleet import LIFE
 from support.repository import REPOSITORY
 from support.simulator_process import Simulator, reserved_port
@@ -118,14 +118,12 @@ def test_event_without_a_host_and_advice_start_no_maintenance(trio: Simulator, t
     with Rulebook(tmp_path, hosts.inventory, COLLECTION + "maintenance_pushed", hook.variables) as rulebook:
         wait_until(lambda: answers(hook), "the web hook answers", rulebook.log)
         assert hook.post({}, token="another") == 401
-        trio.post("/events", EVENT)
-        event = event_of(trio, "vm1")
+        event_id = trio.post("/events", EVENT)["id"]
         for name in ("all", "!vm1", "vm*"):
-            assert hook.post(change_of("appeared", {**event, "event_id": name, "resources": [name]}, "vm1")) == 200
+            assert hook.post(change_of(name, name)) == 200
         assert hook.post({"schema": "azure_imds.scheduled_events/change/1"}) == 200
-        advice = {**event, "event_id": "advice", "event_type": "SpotRebalanceRecommendation", "resources": ["vm2"]}
-        assert hook.post(change_of("appeared", advice, "vm2")) == 200
-        assert hook.post(change_of("appeared", {**event, "resources": ["vm3"]}, "vm1")) == 200
+        assert hook.post(change_of("advice", "vm2", kind="SpotRebalanceRecommendation")) == 200
+        assert hook.post(change_of(event_id, "vm3")) == 200
         # the run for vm3 comes after those that the others might have started
         wait_until(lambda: hosts.note("vm3"), "the host has a note", rulebook.log)
     assert hosts.course_of("prepare") in ([], ["vm3"]) and not (hosts.note("vm1") or hosts.note("vm2"))

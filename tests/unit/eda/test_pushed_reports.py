@@ -5,13 +5,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,20 +30,6 @@ asyncio.run(webhook.main(Printed(), json.loads(sys.argv[1])))
 """
 
 
-@contextlib.contextmanager
-def web_hook(folder: Path, port: int, **arguments: Any) -> Iterator[Path]:
-    """Run the plugin; yield the file with the events that it has accepted."""
-    accepted = folder / "accepted"
-    settings = json.dumps({"host": "127.0.0.1", "port": port, **arguments})
-    with accepted.open("wb") as out, (folder / "log").open("wb") as log:
-        process = subprocess.Popen([sys.executable, "-c", RECEIVER, settings], stdout=out, stderr=log)
-    try:
-        yield accepted
-    finally:
-        process.kill()
-        process.wait()
-
-
 @pytest.mark.parametrize(
     ("expects", "problem"), [({}, None), ({"token": "another"}, "status 401"), ({"hmac_secret": "k3y"}, "status 400")]
 )
@@ -63,7 +46,10 @@ def test_web_hook_accepts_a_report_with_its_token_and_no_signature(
     token = tmp_path / "token"
     token.write_text("Bearer t0ken\n")
     token.chmod(0o600)
-    with reserved_port() as port, web_hook(tmp_path, port, **{"token": "t0ken", **expects}) as accepted:
+    accepted = tmp_path / "accepted"
+    with reserved_port() as port, accepted.open("wb") as out:
+        settings = {"host": "127.0.0.1", "port": port, "token": "t0ken", **expects}
+        receiver = subprocess.Popen([sys.executable, "-c", RECEIVER, json.dumps(settings)], stdout=out)
         options = {
             "url": f"http://127.0.0.1:{port}/",
             "header_files": {"Authorization": str(token)},
@@ -71,9 +57,13 @@ def test_web_hook_accepts_a_report_with_its_token_and_no_signature(
             "required": True,
             "state_directory": str(tmp_path / "records"),
         }
-        # it tries again until the plugin listens
-        status = cli.main(["notify", "prepare", "--json", json.dumps(options)])
-        found = [json.loads(line) for line in accepted.read_text().splitlines()]
+        try:
+            # it tries again until the plugin listens
+            status = cli.main(["notify", "prepare", "--json", json.dumps(options)])
+        finally:
+            receiver.kill()
+            receiver.wait()
+    found = [json.loads(line) for line in accepted.read_text().splitlines()]
     reported = [each["payload"]["event"]["event_id"] for each in found]
     assert (status, reported) == ((0, ["AB-1"]) if problem is None else (1, []))
     assert problem is None or problem in capsys.readouterr().err
