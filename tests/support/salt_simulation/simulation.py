@@ -8,7 +8,6 @@ from __future__ import annotations
 import heapq
 import json
 import random
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -47,8 +46,6 @@ class Result:
     left_prepared: list[str]
     recovered_otherwise: list[str]
     jobs: int
-    most_maintenances: int
-    seconds: float
 
     def problems(self) -> list[str]:
         return [*self.unprepared, *self.left_prepared, *self.recovered_otherwise]
@@ -66,7 +63,6 @@ class Master:
         self.generation = 0
         self.is_up = False
         self.jobs = 0
-        self.most_maintenances = 0
         self.state = State(Settings())
 
     def start(self) -> None:
@@ -102,7 +98,6 @@ class Master:
                     inputs += self._save(action)
                 elif isinstance(action, SaveName):
                     self._names[action.minion] = action.vm
-        self.most_maintenances = max(self.most_maintenances, len(self.state.maintenances))
         if not isinstance(given, Tick) and self._tick_at < self._simulation.now:
             # several inputs are decided on together
             self._tick_at = self._simulation.now + 0.1
@@ -146,7 +141,6 @@ class Simulation(ABC):
         heapq.heappush(self._queue, (self.now + seconds, self._count, what))
 
     def run(self) -> Result:
-        began = time.perf_counter()
         at = 30.0
         for number in range(self.plan.events):
             at += self.chance.expovariate(1.0) * 1200.0 / self.plan.minions
@@ -159,7 +153,7 @@ class Simulation(ABC):
         while self._queue and self._queue[0][0] <= end:
             self.now, _count, what = heapq.heappop(self._queue)
             what()
-        return self._result(time.perf_counter() - began)
+        return self._result()
 
     @abstractmethod
     def _announce(self, number: int) -> None:
@@ -237,7 +231,7 @@ class Simulation(ABC):
             )
             self.later(seconds, partial(master.give, Returned(ask.job, minion.name, answer), generation))
 
-    def _result(self, seconds: float) -> Result:
+    def _result(self) -> Result:
         honest = [minion for minion in self.azure.minions.values() if minion.is_honest]
         return Result(
             events=len(self.events),
@@ -259,8 +253,6 @@ class Simulation(ABC):
                 if one.recoveries != one.sessions
             ],
             jobs=sum(master.jobs for master in self.masters),
-            most_maintenances=max(master.most_maintenances for master in self.masters),
-            seconds=round(seconds, 1),
         )
 
     def _should_be_approved(self, event: Event) -> bool:
