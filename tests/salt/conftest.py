@@ -14,6 +14,7 @@ import pytest
 from support.salt.azure import Azure, simulated
 from support.salt.cluster import OPEN
 from support.salt.fleet import SPARE, Fleet, running_fleet
+from support.salt.minion import Minion
 from support.salt.salt_installation import SaltInstallation
 
 VMS = {
@@ -47,21 +48,30 @@ def azure() -> Iterator[Azure]:
 
 @pytest.fixture(scope="session")
 def running(installation: SaltInstallation) -> Iterator[Fleet]:
-    """The cluster of all tests that need no other one; files of tests may replace it.
-
-    The engine has its defaults, but leaves the spare minion to the tests.
-    """
-    with running_fleet(installation, settings={"minions": f"* and not {SPARE}", "minions_type": "compound"}) as made:
+    """The cluster of all tests that need no other one."""
+    with running_fleet(installation) as made:
         yield made
 
 
 @pytest.fixture
-def fleet(running: Fleet, request: pytest.FixtureRequest) -> Iterator[Fleet]:
+def fleet(running: Fleet) -> Iterator[Fleet]:
     """The running fleet, with all minions at work and unprepared before and after the test."""
-    running.notes = request.node.user_properties
     running.reset()
     yield running
     running.end_all()
+
+
+@pytest.fixture(scope="session")
+def spare(running: Fleet) -> Minion:
+    """A minion after sync_all, whose events the engine leaves to the tests."""
+    made = running.cluster.minion(
+        SPARE,
+        azure_events={"endpoint": running.azure.endpoints[SPARE]},
+        beacons={"azure_events": [{"interval": 1}, {"repeat": 3600}]},
+    )
+    running.cluster.start(SPARE)
+    made.ask("saltutil.sync_all")
+    return made
 
 
 @pytest.fixture(autouse=True)

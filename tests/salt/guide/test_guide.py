@@ -25,7 +25,6 @@ from support.salt.master import Master
 from support.salt.salt_installation import SaltInstallation
 from support.salt.salt_process import ADDRESS, PORTS
 from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS, StepLog
-from support.salt.webhook_receiver import Hook
 from support.wait import wait_until
 from tools.repository.collection_tree import copy_tree
 
@@ -186,8 +185,8 @@ def test_maintenance_of_a_fleet(machines: Machines) -> None:
     here = machines.cluster("web1", "web2")
     balancer = Balancer(here.folder)
     reader = machines.reader(here, *FLEET_SECTIONS, places=balancer.places)
-    with Hook() as hook:
-        reader.places["https://hooks.example.com"] = hook.address
+    with push_endpoint() as endpoint:
+        reader.places["https://hooks.example.com"] = endpoint.url.removesuffix("/endpoint")
         reader.go_on("--scenario")
         for number, minion in enumerate(here.minions.values()):
             minion.configure(azure_events={"endpoint": reader.places[f"http://127.0.0.1:{8169 + number}"]})
@@ -210,7 +209,8 @@ def test_maintenance_of_a_fleet(machines: Machines) -> None:
         reader.run(
             "in another terminal", "python3 -m imds_simulator schedule --type Freeze --resources web2 --id " + NOTIFIED
         )
-        assert hook.wait("/azure-events", step="approved")["event_id"] == NOTIFIED
+        approved = wait_until(lambda: [each for each in endpoint.taken if each.change["step"] == "approved"])
+        assert (approved[0].path, approved[0].change["event_id"]) == ("/azure-events", NOTIFIED)
 
 
 @pytest.fixture

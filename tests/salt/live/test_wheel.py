@@ -23,8 +23,6 @@ from tools.repository.hook_links import LINKS, present_links
 
 pytestmark = [pytest.mark.all, pytest.mark.xdist_group("wheel")]
 
-HELPER = REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events"
-
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -55,19 +53,14 @@ def unsynced(with_wheel: SaltInstallation, azure: Azure, tmp_path_factory: pytes
         yield here
 
 
-def test_the_helper_is_in_the_wheel_as_it_is(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        inside = {name: archive.read(name) for name in archive.namelist() if name.startswith("azure_scheduled_events/")}
-    assert inside == {f"azure_scheduled_events/{file.name}": file.read_bytes() for file in HELPER.glob("*.py")}
-
-
-def test_the_ready_hooks_are_in_the_wheel_as_they_are(wheel: Path) -> None:
+def test_the_helper_and_the_ready_hooks_are_in_the_wheel_as_they_are(wheel: Path) -> None:
     """Their licence is that of the helper, which is in the wheel, too."""
-    prefix = "azure_events_salt/hooks/"
+    helper, hooks = "azure_scheduled_events/", "azure_events_salt/hooks/"
     with zipfile.ZipFile(wheel) as archive:
-        inside = {name: archive.read(name) for name in archive.namelist() if name.startswith(prefix)}
-    links = present_links(REPOSITORY)
-    assert inside == {prefix + str(path.relative_to(LINKS)): (REPOSITORY / path).read_bytes() for path in links}
+        inside = {name: archive.read(name) for name in archive.namelist() if name.startswith((helper, hooks))}
+    files = {helper + file.name: file for file in (REPOSITORY / "plugins" / "module_utils" / helper).glob("*.py")}
+    files.update({hooks + str(path.relative_to(LINKS)): REPOSITORY / path for path in present_links(REPOSITORY)})
+    assert inside == {name: file.read_bytes() for name, file in files.items()}
 
 
 def test_dependencies_of_the_wheel_are_installed(with_wheel: SaltInstallation) -> None:
@@ -75,26 +68,19 @@ def test_dependencies_of_the_wheel_are_installed(with_wheel: SaltInstallation) -
     assert ran.returncode == 0, ran.stdout
 
 
-def test_the_function_and_the_beacon_are_there_without_a_sync(unsynced: Cluster, azure: Azure) -> None:
+def test_modules_and_engine_are_there_without_a_sync(unsynced: Cluster, azure: Azure) -> None:
     vm3 = unsynced.minions["vm3"]
     event_id = azure.announce("vm3")
     assert vm3.wait_for_event("scheduled", event_id=event_id)["resource_name"] == "vm3"
     assert [event["event_id"] for event in vm3.ask("azure_events.list")["events"]] == [event_id]
-    assert vm3.ask("azure_events.approve", event_ids=[event_id])["approved"] == [event_id]
-    assert not (Path(vm3.config["extension_modules"]) / "modules").exists()
-
-
-def test_the_state_and_the_engine_are_there_without_a_sync(unsynced: Cluster, azure: Azure) -> None:
-    vm3 = unsynced.minions["vm3"]
-    event_id = azure.announce("vm3")
     (result,) = vm3.ask("state.single", "azure_events.approved", event_id).values()
     assert result["result"] is True and azure.approvals(event_id) == ["vm3"]
-    vm3.wait_for_event("scheduled", event_id=event_id)
 
     def events() -> list[str]:
         return [row["event_id"] for row in unsynced.master.run_runner("azure_events.status")["rows"]]
 
     wait_until(lambda: event_id in events(), "the event in what the engine knows")
+    assert not (Path(vm3.config["extension_modules"]) / "modules").exists()
 
 
 def test_ready_hooks_run_from_the_wheel(

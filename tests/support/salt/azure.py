@@ -13,6 +13,19 @@ from support import simulator_process
 from support.simulator_process import Simulator
 from support.wait import wait_until
 
+# of an event in the answers of functions, on the bus and in pushes
+MEMBERS = {
+    "event_id",
+    "event_type",
+    "status",
+    "resources",
+    "resource_type",
+    "not_before",
+    "description",
+    "source",
+    "duration_seconds",
+}
+
 
 class Azure:
     def __init__(self, simulator: Simulator) -> None:
@@ -56,23 +69,16 @@ class Azure:
         ]
 
     @contextmanager
-    def fault(self, kind: str, vm: str, **options: Any) -> Iterator[None]:
+    def fault(self, kind: str, vm: str) -> Iterator[None]:
         """Have IMDS fail for one VM; the block begins after the first failed request."""
-        fault = self.simulator.post("/faults", {"kind": kind, "vm": vm, **options})["number"]
-        try:
-            self.wait_for_fault_hit(fault, vm)
+        with failing(self, kind, vm=vm) as fault:
+
+            def seen() -> bool:
+                faults = self.simulator.get("/faults")["faults"]
+                return any(entry["number"] == fault and entry["seen"].get(vm, 0) for entry in faults)
+
+            wait_until(seen, f"a request of {vm} that meets the fault")
             yield
-        finally:
-            self.simulator.delete(f"/faults/{fault}")
-
-    def wait_for_fault_hit(self, fault: int, vm: str, requests: int = 1) -> None:
-        def seen() -> bool:
-            return any(
-                entry["number"] == fault and entry["seen"].get(vm, 0) >= requests
-                for entry in self.simulator.get("/faults")["faults"]
-            )
-
-        wait_until(seen, f"a request of {vm} that meets the fault")
 
     def requests(self, vm: str) -> int:
         """How many requests for events a VM has sent."""
@@ -94,10 +100,10 @@ def simulated(groups: dict[str, Any], **scenario: Any) -> Iterator[Azure]:
 
 
 @contextmanager
-def failing(azure: Azure, kind: str, **options: Any) -> Iterator[None]:
-    """Have IMDS fail for vm1 during the block."""
-    fault = azure.simulator.post("/faults", {"kind": kind, "vm": "vm1", **options})["number"]
+def failing(azure: Azure, kind: str, vm: str = "vm1", **options: Any) -> Iterator[int]:
+    """Have IMDS fail for one VM during the block; yield the number of the fault."""
+    fault: int = azure.simulator.post("/faults", {"kind": kind, "vm": vm, **options})["number"]
     try:
-        yield
+        yield fault
     finally:
         azure.simulator.delete(f"/faults/{fault}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -58,9 +58,9 @@ OPEN: list[Cluster] = []
 
 
 @contextmanager
-def cluster(installation: SaltInstallation, file_roots: list[Path] | None = None, **config: Any) -> Iterator[Cluster]:
+def cluster(installation: SaltInstallation, file_roots: Sequence[Path] = (TREE,), **config: Any) -> Iterator[Cluster]:
     folder = Path(tempfile.mkdtemp(prefix="salt-"))
-    here = Cluster(folder, installation, file_roots if file_roots is not None else [TREE], **config)
+    here = Cluster(folder, installation, list(file_roots), **config)
     OPEN.append(here)
     try:
         yield here

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from support.salt.cluster import Cluster, cluster
 from support.salt.event_bus import Event
 from support.salt.minion import Minion
 from support.salt.salt_installation import SaltInstallation
-from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS, StepLog, hostile, say
+from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS, StepLog
+from support.salt_simulation.driver import done, status
 from support.wait import wait_until
 
 HOSTILE = "a"
@@ -24,34 +25,64 @@ VMS = ("vm1", "vm2", "vm3")
 UNMANAGED = "unmanaged"
 # a VM of its own, for a minion that does not take part in what the engine does
 SPARE = "spare"
+# replaces the minion's module, and answers from a file
+HOSTILE_MODULE = """
+import json, os
+__virtualname__ = "azure_events"
+def __virtual__():
+    return __virtualname__
+def _answer(function, **given):
+    with open(os.path.join(__opts__["root_dir"], "answers.json")) as file:
+        return dict(json.load(file)[function], **given)
+def status(event_id=None):
+    return _answer("status")
+def prepare(event_id=None, test=False):
+    return _answer("prepare", event_id=event_id)
+def recover(event_id=None, test=False):
+    return _answer("recover", event_id=event_id)
+def approve_prepared(event_id, resources, forced=False):
+    return _answer("approve_prepared", event_id=event_id)
+def flood(number):
+    tag = "salt/beacon/%s/azure_events/scheduled" % __opts__["id"]
+    for one in range(number):
+        __salt__["event.send"](tag, {"event_id": "forged-%d" % one})
+"""
+HOSTILE_OUTCOMES = {"prepare": "prepared", "recover": "failed", "approve_prepared": "approved"}
 
 
 class Fleet:
-    """``notes`` are counts and times, which become properties of the test in JUnit's XML."""
-
-    def __init__(self, here: Cluster, azure: Azure, honest: Sequence[str]) -> None:
+    def __init__(self, here: Cluster, azure: Azure) -> None:
         self.cluster = here
         self.azure = azure
-        self.step_logs = {name: StepLog(here.minions[name]) for name in honest}
-        self.notes: list[tuple[str, object]] = []
+        self.step_logs = {name: StepLog(here.minions[name]) for name in VMS}
 
     @property
     def hostile(self) -> Minion:
         """Return the hostile minion, which starts at its first use."""
         if HOSTILE not in self.cluster.minions:
-            hostile(self.cluster, HOSTILE)
+            modules = self.cluster.folder / "hostile-modules"
+            modules.mkdir()
+            (modules / "azure_events.py").write_text(HOSTILE_MODULE)
+            self.say(self.cluster.minion(HOSTILE, module_dirs=[str(modules)]))
             self.cluster.start(HOSTILE)
         return self.cluster.minions[HOSTILE]
+
+    def say(self, minion: Minion, answer: Any = None) -> None:
+        """Set what the hostile minion answers to a poll, by default no event."""
+        answers = {
+            "status": status(minion.name) if answer is None else answer,
+            **{job: done(outcome) for job, outcome in HOSTILE_OUTCOMES.items()},
+        }
+        file = minion.folder / "answers.json"
+        file.with_suffix(".draft").write_text(json.dumps(answers))
+        file.with_suffix(".draft").replace(file)
 
     @property
     def engine_file(self) -> Path:
         return Path(self.cluster.master.config["cachedir"], "azure_events", "engine.sqlite")
 
-    def steps(self, event_id: str) -> list[Event]:
-        return self.cluster.master.bus.events(f"salt/azure_events/{event_id}/*")
-
-    def wait_for(self, event_id: str, step: str, **fields: Any) -> Event:
-        return self.cluster.master.bus.wait(f"salt/azure_events/{event_id}/{step}", **fields)
+    def wait_for(self, event_id: str, step: str) -> Event:
+        return self.cluster.master.bus.wait(f"salt/azure_events/{event_id}/{step}")
 
     def finish(self, event_id: str) -> None:
         """Start and end the event, and wait for the recovery."""
@@ -59,65 +90,24 @@ class Fleet:
         self.azure.end(event_id)
         self.wait_for(event_id, "recovered")
 
-    def counts(self, *names: str) -> list[tuple[int, int]]:
-        return [self.step_logs[name].counts for name in names]
-
-    def run(self, function: str, *words: Any, **named: Any) -> Any:
-        """Return what a function of the runner returned."""
-        return self.cluster.master.run_runner(f"azure_events.{function}", *words, **named)
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows of the runner's status."""
+        rows: list[dict[str, Any]] = self.cluster.master.run_runner("azure_events.status")["rows"]
+        return rows
 
     def row(self, event_id: str, vm: str) -> dict[str, Any]:
-        """Return the runner's row of one VM of an event; empty while the engine does not know the event."""
-        rows = [row for row in self.run("status")["rows"] if (row["event_id"], row["vm"]) == (event_id, vm)]
-        return dict(rows[0]) if rows else {}
-
-    def wait_for_reason(self, event_id: str, vm: str, text: str, column: str = "why_not") -> None:
-        wait_until(
-            lambda: text in (self.row(event_id, vm).get(column) or ""),
-            lambda: f"{text!r} in {self.row(event_id, vm)}",
-        )
+        """Return the runner's row of one VM of an event."""
+        return next(row for row in self.rows() if (row["event_id"], row["vm"]) == (event_id, vm))
 
     def check(self, event_id: str, approvals: int = 1, /, **counts: tuple[int, int]) -> None:
         """Assert the numbers of preparations and recoveries of each minion, and of approvals."""
         found = {name: self.step_logs[name].counts for name in counts}
         approved = len(self.azure.approvals(event_id))
-        shown = ["%s %d/%d" % (name, *pair) for name, pair in found.items()]
-        if len(shown) > len(VMS) and len(set(found.values())) == 1:
-            shown = [f"{len(found)} minions {shown[0].split()[1]}"]
-        self.notes.append(("counts", f"{', '.join(shown)}; {approved}"))
         assert (found, approved) == (counts, approvals)
-
-    @contextmanager
-    def measured(self, what: str) -> Iterator[None]:
-        began = time.monotonic()
-        yield
-        self.notes.append(("measured", f"{what} {time.monotonic() - began:.1f} s"))
-
-    def return_master(self) -> None:
-        """Start the stopped master, and wait for the first answer of a minion."""
-        with self.measured("minions answer"):
-            self.cluster.master.start()
-            self.cluster.master.wait_for(next(iter(self.step_logs)))
-
-    def listed(self, event_id: str, *resources: str, **more: Any) -> dict[str, Any]:
-        """Return the event as a hostile minion reports it."""
-        event = {
-            "event_id": event_id,
-            "event_type": "Reboot",
-            "status": "Scheduled",
-            "resources": list(resources),
-            "readable": True,
-            "not_before": None,
-        }
-        return {**event, "selected": True, "not_selected_because": "", **more}
 
     def forge(self, tag: str, data: dict[str, Any]) -> None:
         """Have the hostile minion send an event to the master's bus."""
         self.hostile.ask("event.send", tag, data)
-
-    def hint(self, minion: str, event_id: str = "forged") -> None:
-        """Have the hostile minion send a beacon's event in the name of a minion."""
-        self.forge(f"salt/beacon/{minion}/azure_events/scheduled", {"event_id": event_id, "id": minion})
 
     def reset(self) -> None:
         """Start all processes, and empty the minions' logs of steps."""
@@ -125,11 +115,10 @@ class Fleet:
         for step_log in self.step_logs.values():
             step_log.reset()
         if HOSTILE in self.cluster.minions:
-            say(self.hostile)
+            self.say(self.hostile)
 
     def end_all(self) -> None:
         """End all events, and wait until no minion is prepared."""
-        self.azure.simulator.delete("/faults")
         self.azure.end_all()
         for step_log in self.step_logs.values():
             step_log.mend()
@@ -148,31 +137,24 @@ def _is_idle(status: Any) -> bool:
 
 
 @contextmanager
-def running_fleet(
-    installation: SaltInstallation,
-    honest: Sequence[str] = VMS,
-    watch: Sequence[dict[str, Any]] = (),
-    settings: dict[str, Any] | None = None,
-    **master: Any,
-) -> Iterator[Fleet]:
+def running_fleet(installation: SaltInstallation) -> Iterator[Fleet]:
     """Run a fleet in an availability set that also has a VM without a minion.
 
-    ``watch`` are options of the beacon, ``settings`` those of the engine.
+    The engine has its defaults, but leaves minions whose names begin with that of the spare one to the tests.
     """
     groups: dict[str, Any] = {
-        "web": {"kind": "availability_set", "vms": {name: {} for name in (*honest, UNMANAGED)}},
+        "web": {"kind": "availability_set", "vms": {name: {} for name in (*VMS, UNMANAGED)}},
         SPARE: {"kind": "standalone", "vms": {SPARE: {}}},
     }
+    settings = {"minions": f"* and not {SPARE}*", "minions_type": "compound"}
     with (
         simulated(groups) as azure,
-        cluster(
-            installation, engines=[{"azure_events": {}}], azure_events=settings or {}, **MASTER_DIRS, **master
-        ) as here,
+        cluster(installation, engines=[{"azure_events": {}}], azure_events=settings, **MASTER_DIRS) as here,
     ):
-        for name in honest:
-            beacon = {"azure_events": [{"interval": 1}, *watch]}
-            here.minion(name, azure_events={"endpoint": azure.endpoints[name]}, beacons=beacon, **MINION_DIRS)
-        made = Fleet(here, azure, honest)
+        for name in VMS:
+            beacons = {"azure_events": [{"interval": 1}]}
+            here.minion(name, azure_events={"endpoint": azure.endpoints[name]}, beacons=beacons, **MINION_DIRS)
+        made = Fleet(here, azure)
         here.master.set_pillar(**{name: step_log.pillar() for name, step_log in made.step_logs.items()})
         here.start()
         yield made

@@ -103,17 +103,13 @@ class Master(SaltProcess):
         The start of a program takes more than a second; see ``ask`` and ``run_runner``.
         """
         name, *words = map(str, command)
-        line = [*self.nested(), *self.installation.command(name), "-c", str(self.folder), "--out", "json", *words]
+        line = [*self.installation.command(name), "-c", str(self.folder), "--out", "json", *words]
         ran = subprocess.run(
             line, env={**os.environ, **QUIET}, capture_output=True, text=True, timeout=timeout, check=False
         )
         if check and ran.returncode:
             raise Refused(f"{' '.join(words)}: exit code {ran.returncode}\n{ran.stdout}{ran.stderr}")
         return json.loads(ran.stdout) if ran.stdout.strip() else None
-
-    def processes(self) -> int:
-        """Return the number of its processes, without those of this test."""
-        return len(self.pids())
 
     def stop(self) -> None:
         self._stop_client_loop()
@@ -136,7 +132,7 @@ class Master(SaltProcess):
 
     def _start_client_loop(self) -> subprocess.Popen[str]:
         if not self._client_loop:
-            command = [*self.nested(), str(self.installation.python), str(CLIENT_LOOP), str(self.folder / "master")]
+            command = [str(self.installation.python), str(CLIENT_LOOP), str(self.folder / "master")]
             environment = {**os.environ, **QUIET}
             with self.log.open("ab") as log:
                 self._client_loop = subprocess.Popen(

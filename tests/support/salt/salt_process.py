@@ -16,12 +16,9 @@ from typing import Any
 from support.salt.guarded_process import GuardedProcess
 from support.salt.process_guard import children
 from support.salt.salt_installation import QUIET, SaltInstallation
-from support.wait import wait_until
 
 # each test process has an address of its own on loopback: no other one can take its ports
-ADDRESS, SECOND_ADDRESS = (
-    f"127.{first + (os.getpid() >> 16)}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}" for first in (128, 1)
-)
+ADDRESS = f"127.{128 + (os.getpid() >> 16)}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
 # below the ports that the kernel assigns
 PORTS = itertools.count(20000)
 
@@ -50,8 +47,6 @@ class SaltProcess:
         }
         self.configure()
         self.process: GuardedProcess | None = None
-        # a command prefix that starts the daemon
-        self.prefix: list[str] = []
 
     def configure(self, **config: Any) -> None:
         """Change and write the configuration; the daemon reads it at its next start."""
@@ -67,7 +62,7 @@ class SaltProcess:
             return
         # of a daemon that was killed
         self._pidfile.unlink(missing_ok=True)
-        command = [*self.prefix, *self.installation.command(f"salt-{self.kind}"), "-c", str(self.folder)]
+        command = [*self.installation.command(f"salt-{self.kind}"), "-c", str(self.folder)]
         self.process = GuardedProcess(command, self.log, {**os.environ, **QUIET})
 
     def stop(self) -> None:
@@ -83,13 +78,6 @@ class SaltProcess:
         """Return the daemon's log and output."""
         files = (self.log, self.folder / "log")
         return "".join(file.read_text(errors="replace") for file in files if file.exists())
-
-    def nested(self) -> list[str]:
-        """Return a command prefix that enters the daemon's mount namespace."""
-        if not self.prefix:
-            return []
-        wait_until(lambda: self._pidfile.exists() and self._pidfile.read_text().strip(), "the daemon's pid")
-        return ["nsenter", "--mount", "--target", str(self.pids()[0]), "--"]
 
     def pids(self) -> list[int]:
         """Return its processes, the main one first."""

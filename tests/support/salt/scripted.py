@@ -12,9 +12,9 @@ from support.salt.http_server import HttpServer, QuietHandler
 class ScriptedImds(HttpServer):
     """An IMDS with answers that a test sets, which Azure can give and the simulator cannot."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "vm1") -> None:
         # None: requests for the instance metadata fail
-        self.name: str | None = "vm1"
+        self.name: str | None = name
         # the error that they fail with
         self.error = ""
         self.events: list[dict[str, Any]] = []

@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
-from support.salt.cluster import TREE, Cluster
+from support.salt.cluster import TREE
 from support.salt.minion import Minion
 from support.wait import wait_until
 
@@ -24,28 +22,6 @@ MINION_DIRS: dict[str, Any] = {
     "states_dirs": [str(TREE / "_states")],
     "utils_dirs": [str(TREE / "_utils")],
 }
-# replaces the minion's module, and answers from a file
-HOSTILE = """
-import json, os
-__virtualname__ = "azure_events"
-def __virtual__():
-    return __virtualname__
-def _answer(function, **given):
-    with open(os.path.join(__opts__["root_dir"], "answers.json")) as file:
-        return json.load(file).get(function)
-def status(event_id=None):
-    return _answer("status")
-def prepare(event_id=None, test=False):
-    return dict(_answer("prepare"), event_id=event_id)
-def flood(number):
-    tag = "salt/beacon/%s/azure_events/scheduled" % __opts__["id"]
-    for one in range(number):
-        __salt__["event.send"](tag, {"event_id": "forged-%d" % one})
-def recover(event_id=None, test=False):
-    return dict(_answer("recover"), event_id=event_id)
-def approve_prepared(event_id, resources, forced=False):
-    return dict(_answer("approve_prepared"), event_id=event_id)
-"""
 
 
 class StepLog:
@@ -99,35 +75,3 @@ class StepLog:
     def counts(self) -> tuple[int, int]:
         """Return the numbers of successful preparations and recoveries."""
         return self.count("prepare"), self.count("recover")
-
-
-def hostile(cluster: Cluster, name: str) -> Minion:
-    """A minion with a module of its own, which answers what `say` has set."""
-    modules = cluster.folder / ("modules-" + name)
-    modules.mkdir()
-    (modules / "azure_events.py").write_text(HOSTILE)
-    minion = cluster.minion(name, module_dirs=[str(modules)])
-    say(minion)
-    return minion
-
-
-def status_answer(name: str | None, *events: dict[str, Any], **more: Any) -> dict[str, Any]:
-    whole = {"version": 1, "resource_name": name, "available": True, "reason": "", "complete": True, "incarnation": 1}
-    return {**whole, "events": list(events), "records": [], "working": None, **more}
-
-
-def say(
-    minion: Minion, status: Any = None, prepare: str = "prepared", recover: str = "failed", approve: str = "approved"
-) -> None:
-    """Set the answers of the hostile minion."""
-    answers = {"status": status if status is not None else status_answer(minion.name)}
-    answers.update(
-        {
-            key: {"version": 1, "outcome": word, "reason": ""}
-            for key, word in (("prepare", prepare), ("recover", recover))
-        }
-    )
-    answers["approve_prepared"] = {"version": 1, "outcome": approve, "reason": ""}
-    file = Path(minion.folder) / "answers.json"
-    file.with_suffix(".draft").write_text(json.dumps(answers))
-    file.with_suffix(".draft").replace(file)

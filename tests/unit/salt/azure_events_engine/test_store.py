@@ -81,6 +81,16 @@ def test_damaged_file_is_quarantined(path: Path) -> None:
     assert list(Store(str(path)).load(0.0).maintenances) == ["a1"]
 
 
+def test_file_that_is_damaged_later_is_quarantined_at_the_next_write(path: Path) -> None:
+    store = written(path)
+    path.write_bytes(b"no database at all" * 100)
+    with pytest.raises(StoreError):
+        store.save({"a1": MAINTENANCE}, {})
+    assert path.with_name("engine.sqlite.damaged").exists()
+    store.save({"a1": MAINTENANCE}, {})
+    assert list(Store(str(path)).load(0.0).maintenances) == ["a1"]
+
+
 def test_damaged_file_that_cannot_be_renamed_is_an_error_and_stays(path: Path) -> None:
     written(path).close()
     path.write_bytes(b"no database at all" * 100)

@@ -55,6 +55,12 @@ def test_unknown_status_is_sent_as_changed() -> None:
     assert words(after(document(("A", "Postponed")))[1]) == ["changed"]
 
 
+def test_change_of_a_field_is_sent_with_its_name() -> None:
+    moved = THERE._replace(events=tuple(event._replace(not_before=NOON) for event in THERE.events))
+    _scheduled, changed = after(THERE, moved)[1]
+    assert (changed.change, changed.fields) == ("changed", ("not_before",))
+
+
 def test_step_back_from_started_is_not_sent_and_still_ends_as_started() -> None:
     notices = after(document(("A", "Started")), *[THERE] * 9, *GONE)[1]
     assert words(notices) == ["started", "gone"]
