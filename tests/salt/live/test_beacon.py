@@ -84,6 +84,7 @@ def test_nothing_is_lost_when_the_minion_restarts_while_the_master_is_away(runni
     event_id = running.azure.announce(SPARE)
     running.azure.wait_for_polls(SPARE)
     spare.kill()
+    spare.start()
     running.cluster.start()
     assert spare.wait_for_event("scheduled", event_id=event_id)["status"] == "Scheduled"
     running.azure.end(event_id)
