@@ -28,9 +28,6 @@ class Event:
     approvals: int = 0
     unready: list[str] = field(default_factory=list)
 
-    def begin(self, now: float) -> None:
-        self.started_at = now
-
     def is_listed(self, now: float) -> bool:
         return self.announced_at <= now and not (self.started_at is not None and now >= self.started_at + self.lasts)
 

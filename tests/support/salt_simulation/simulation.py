@@ -171,7 +171,7 @@ class Simulation(ABC):
     def _start(self, event: Event) -> None:
         if event.started_at is not None:
             return
-        event.begin(self.now)
+        event.started_at = self.now
         self._hint(event)
         if event.event_type != "Freeze":
             for minion in self._minions(event):

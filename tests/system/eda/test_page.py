@@ -31,10 +31,6 @@ def ruleset(name: str) -> dict[str, Any]:
     return found
 
 
-def source_of(name: str) -> str:
-    return yaml.safe_dump(ruleset(name)["sources"])
-
-
 INVENTORY, VARIABLES, SENDER, SOURCES, RULE = map(yaml.safe_load, blocks("yaml"))
 INSTALL, PUSHED = blocks("sh")
 

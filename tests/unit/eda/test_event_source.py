@@ -35,6 +35,8 @@ FAILURES: list[dict[str, Any]] = [
     {"kind": "empty"},
     {"kind": "reset"},
 ]
+# the queue of a rulebook
+Events = asyncio.Queue[dict[str, Any]]
 
 
 class Watched:
@@ -157,10 +159,6 @@ def test_update_of_imds_is_logged_only_if_it_takes_long(trio: Simulator, caplog:
         watched.now += 70
         watched.polls(2)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-
-
-class Events(asyncio.Queue[dict[str, Any]]):
-    """The queue of a rulebook."""
 
 
 def test_source_delivers_until_it_is_cancelled(trio: Simulator) -> None:

@@ -18,6 +18,7 @@ from ready_hooks.core.event import from_environment
 from ready_hooks.core.occurrences import Occurrence
 from ready_hooks.hooks.notify.stage_record import stage_record
 from support.repository import REPOSITORY
+from support.salt.scripted import ScriptedImds
 
 REACTOR = REPOSITORY / "salt" / "reactor" / "azure_events_push.sls"
 EVENT: dict[str, Any] = {
@@ -31,20 +32,11 @@ EVENT: dict[str, Any] = {
     "source": "Platform",
     "duration_seconds": 9,
 }
-DOCUMENT = {
-    "Events": [
-        {
-            "EventId": "AB-1",
-            "EventType": "Reboot",
-            "EventStatus": "Scheduled",
-            "Resources": EVENT["resources"],
-            "ResourceType": "VirtualMachine",
-            "NotBefore": "Sat, 21 Nov 2026 12:15:00 GMT",
-            "Description": EVENT["description"],
-            "EventSource": "Platform",
-            "DurationInSeconds": 9,
-        }
-    ]
+LISTED = {
+    **ScriptedImds.event("AB-1", "vm1", "vm2", kind="Reboot"),
+    "NotBefore": "Sat, 21 Nov 2026 12:15:00 GMT",
+    "Description": EVENT["description"],
+    "DurationInSeconds": 9,
 }
 
 
@@ -78,7 +70,7 @@ def of_salt(**more: Any) -> dict[str, Any]:
 
 
 def test_notify_and_salt_report_an_event_in_the_same_shape() -> None:
-    (event,) = parse_document(json.dumps(DOCUMENT)).events
+    (event,) = parse_document(json.dumps({"Events": [LISTED]})).events
     about = from_environment(HookInput(event.as_dict(), "prepare", "vm1").variables())
     pushed = read(json.loads(json.dumps(stage_record(Occurrence(about, 0.0, None, ()), 0.0))))
     salt = read(reacted(of_salt())["data"])
