@@ -14,7 +14,7 @@ import pytest
 from support.salt.azure import Azure
 from support.salt.loaded import Beacons, CountingMinion, Minion
 from support.salt.scripted import ScriptedImds
-from support.salt.ticks import watcher_threads
+from support.salt.ticks import join_threads
 
 
 @pytest.fixture
@@ -40,9 +40,7 @@ def watch(minion: Minion) -> Iterator[Callable[..., Beacons]]:
     yield start
     for beacons in made:
         beacons.close()
-    for thread in watcher_threads():
-        thread.join(60)
-    assert not watcher_threads()
+    join_threads()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from support.salt.azure import Azure
-from support.salt.loaded import ROOT, CountingMinion
+from support.salt.loaded import CountingMinion
 
 
 def steps_of(counting: CountingMinion, event_id: str) -> dict[str, dict[str, Any]]:
@@ -20,7 +20,7 @@ def steps_of(counting: CountingMinion, event_id: str) -> dict[str, dict[str, Any
 
 
 def test_function_is_a_step(counting: CountingMinion, azure: Azure, tmp_path: Path) -> None:
-    counting.use_the_shell()
+    counting.use_states()
     counting.configure(
         prepare=[
             {"function": "file.write", "args": [str(tmp_path / "a"), "text"]},
@@ -49,17 +49,10 @@ def test_function_or_sls_that_fails_is_a_failure(
     counting: CountingMinion, azure: Azure, tmp_path: Path, step: dict[str, Any], text: str
 ) -> None:
     (tmp_path / "fails.sls").write_text("x:\n  test.fail_without_changes:\n    - comment: on purpose\n")
-    prepared_for_states(counting, tmp_path)
+    counting.use_states(tmp_path)
     counting.configure(prepare=[step])
     answer = counting.call("prepare", azure.announce("vm1"))
     assert answer["outcome"] == "failed" and text in answer["steps"][0]["output"]
-
-
-def prepared_for_states(counting: CountingMinion, root: Path) -> None:
-    counting.use_the_shell()
-    counting.opts.update(
-        file_roots={"base": [str(root), str(ROOT)]}, pillar_roots={"base": [str(root / "pillar")]}, __role="minion"
-    )
 
 
 def test_sls_step_runs_concurrently_and_never_as_a_dry_run(
@@ -69,7 +62,7 @@ def test_sls_step_runs_concurrently_and_never_as_a_dry_run(
         "x:\n  file.managed:\n    - name: %s\n    - contents: {{ pillar['azure_events_event'] }} {{ pillar['who'] }}\n"
     )
     (tmp_path / "leave.sls").write_text(text % (tmp_path / "left"))
-    prepared_for_states(counting, tmp_path)
+    counting.use_states(tmp_path)
     counting.opts["test"] = True
     counting.configure(prepare=[{"sls": "leave", "pillar": {"who": "me"}}])
     # a file by which Salt detects a state run of another job

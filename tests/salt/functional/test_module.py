@@ -15,21 +15,10 @@ import pytest
 from salt.exceptions import CommandExecutionError, SaltInvocationError
 from salt.loader import minion_mods
 
-from support.salt.azure import Azure, failing
+from support.salt.azure import MEMBERS, Azure, failing
 from support.salt.loaded import Minion
 from support.salt.ticks import watcher_threads
 
-SHAPE = {
-    "event_id",
-    "event_type",
-    "status",
-    "resources",
-    "resource_type",
-    "not_before",
-    "description",
-    "source",
-    "duration_seconds",
-}
 FUNCTIONS = (
     "list",
     "get",
@@ -69,7 +58,7 @@ def test_list_has_the_shape_of_event_info(minion: Minion, azure: Azure) -> None:
     assert set(found) == {"events", "api_version", "complete", "incarnation", "resource_name", "warnings"}
     assert (found["api_version"], found["complete"], found["resource_name"]) == ("2020-07-01", True, "vm1")
     (event,) = found["events"]
-    assert set(event) == SHAPE
+    assert set(event) == MEMBERS
     assert (event["event_id"], event["resources"]) == (event_id, ["vm1", "vm2"])
 
 

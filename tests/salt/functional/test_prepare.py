@@ -1,17 +1,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""prepare, recover, sweep and approve_prepared of the execution module: what it adds to azure_events_steps."""
+"""prepare, recover and approve_prepared: functions, states and SLS files, and ready hooks of a file root.
+
+They add arguments, changes and return codes to azure_events_steps.
+"""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 from salt.exceptions import SaltInvocationError
+from salt.loader import minion_mods, utils
 
+from azure_events_steps import hook_records
 from support.salt.azure import Azure
+from support.salt.hook_tree import HookTree
 from support.salt.loaded import CountingMinion
+from support.salt.steps import SUCCEED
 
 
 def test_selection_of_the_beacon_counts_for_prepare(counting: CountingMinion, azure: Azure) -> None:
@@ -69,3 +78,94 @@ def test_ready_hook_is_refused_on_windows(counting: CountingMinion, azure: Azure
     assert "'haproxy' is a ready hook, which runs on Linux only; replace it" in answer["reason"]
     assert counting.call("check")["outcome"] == "failed"
     assert [one["event_type"] for one in counting.call("list")["events"]] == ["Reboot"]
+
+
+def apply(counting: CountingMinion, sls: str, event_id: str | None = None, **words: Any) -> dict[str, Any]:
+    """Return its only state."""
+    pillar = {"azure_events_event": event_id} if event_id else {}
+    counting.use_states()
+    opts = dict(counting.opts, pillar=pillar)
+    ran = minion_mods(opts, context={}, utils=utils(opts))["state.sls"]("azure_events." + sls, pillar=pillar, **words)
+    assert isinstance(ran, dict), ran
+    (state,) = ran.values()
+    return dict(state)
+
+
+def test_states_prepare_and_recover(counting: CountingMinion, azure: Azure) -> None:
+    event_id = azure.announce("vm1")
+    ret = counting.state("prepared", event_id)
+    assert ret["result"] is True and ret["changes"]["prepare"] == {"old": "not prepared", "new": "prepared"}
+    ret = counting.state("prepared", event_id)
+    assert (ret["result"], ret["changes"]) == (True, {}) and ret["comment"].startswith("already_prepared: ")
+    ret = counting.state("recovered", event_id)
+    assert ret["result"] is False and event_id in ret["comment"]
+    azure.cancel(event_id)
+    ret = counting.state("recovered", event_id)
+    assert ret["result"] is True and ret["changes"]["recover"] == {"old": "prepared", "new": "recovered"}
+    assert counting.state("recovered", event_id)["changes"] == {}
+    assert counting.ran == ["prepare " + event_id, "recover " + event_id]
+
+
+def test_states_in_test_mode_show_the_steps(counting: CountingMinion, azure: Azure) -> None:
+    event_id = azure.announce("vm1")
+    ret = counting.state("prepared", event_id, test=True)
+    assert ret["result"] is None and list(ret["changes"]["steps"].values()) == ["would_run"]
+    assert counting.ran == []
+    counting.prepare(event_id)
+    assert counting.state("prepared", event_id, test=True)["result"] is True
+    azure.cancel(event_id)
+    assert counting.state("recovered", event_id, test=True)["result"] is None
+
+
+def test_failed_state_shows_the_reason_and_the_steps(counting: CountingMinion, azure: Azure) -> None:
+    counting.configure(prepare=[SUCCEED, "exit 7"])
+    ret = counting.state("prepared", azure.announce("vm1"))
+    assert ret["result"] is False and "exit code 7" in ret["comment"]
+    assert list(ret["changes"]["steps"].values()) == ["done", "failed"]
+    assert counting.state("prepared", "forged")["comment"].startswith("not_listed: ")
+    assert counting.state("prepared", "x", by_hand="yes")["result"] is False
+
+
+def test_sls_files_prepare_and_recover_for_an_event(counting: CountingMinion, azure: Azure) -> None:
+    event_id = azure.announce("vm1")
+    assert apply(counting, "prepare", event_id)["result"] is True
+    azure.cancel(event_id)
+    assert apply(counting, "recover", event_id)["result"] is True
+    assert counting.ran == ["prepare " + event_id, "recover " + event_id]
+
+
+@pytest.mark.parametrize("hostile", ["a'b\"c: {{ 7*7 }}", "x\n- name: y", "\x7f\ufffe" + "y" * 2000])
+def test_sls_files_take_any_id(counting: CountingMinion, hostile: str) -> None:
+    ret = apply(counting, "prepare", hostile)
+    assert ret["result"] is False and ret["comment"].startswith("not_listed: ") and ret["name"] == hostile
+
+
+def test_sls_files_without_an_event_prepare_by_hand(counting: CountingMinion) -> None:
+    assert apply(counting, "prepare")["result"] is True
+    assert [one["event_id"] for one in counting.call("status")["records"]] == [""]
+    assert apply(counting, "recover")["result"] is True
+    assert counting.ran == ["prepare", "recover"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="ready hooks run on Linux only")
+def test_hooks_of_the_file_root_prepare_and_recover(
+    counting: CountingMinion, azure: Azure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the records of this machine do not matter
+    monkeypatch.setattr(hook_records, "FOLDER", str(tmp_path / "records"))
+    tree = HookTree(tmp_path)
+    counting.opts["file_roots"] = {"base": [str(tree.root)]}
+    counting.configure(ready_hooks=[tree.hook(name="a"), tree.hook(name="b")])
+    assert counting.call("check")["outcome"] == "ready"
+    event_id = azure.announce("vm1")
+    assert counting.prepare(event_id) == "prepared"
+    azure.end(event_id)
+    assert counting.recover(event_id) == "recovered"
+    assert tree.ran == ["a prepare", "b prepare", "b recover", "a recover"]
+    assert counting.ran == ["prepare " + event_id, "recover " + event_id]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="ready hooks run on Linux only")
+def test_check_of_an_invalid_configuration_fails(counting: CountingMinion) -> None:
+    counting.configure(ready_hooks=[{"use": "haproxi"}])
+    assert "did you mean haproxy" in counting.call("check")["reason"]

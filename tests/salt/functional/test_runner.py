@@ -57,19 +57,20 @@ def test_engine_is_loaded(opts: dict[str, Any]) -> None:
     assert "azure_events.start" in loaded
 
 
-def test_runner_without_an_engine_names_the_remedy(runners: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def fleet(runners: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The function fleet of the runner, which waits for an engine for a moment only."""
     function = runners["azure_events.fleet"]
-    names = inspect.unwrap(getattr(function, "func", function)).__globals__
-    monkeypatch.setitem(names, "_WAIT", 0.1)
-    answer = function()
+    monkeypatch.setitem(inspect.unwrap(getattr(function, "func", function)).__globals__, "_WAIT", 0.1)
+    return function
+
+
+def test_runner_without_an_engine_names_the_remedy(fleet: Any) -> None:
+    answer = fleet()
     assert answer["retcode"] == 1 and "add 'azure_events: {}' to 'engines'" in answer["error"]
 
 
-def test_secret_of_runner_and_engine_is_private(
-    runners: Any, opts: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    function = runners["azure_events.fleet"]
-    monkeypatch.setitem(inspect.unwrap(getattr(function, "func", function)).__globals__, "_WAIT", 0.1)
-    assert function()["retcode"] == 1
+def test_secret_of_runner_and_engine_is_private(fleet: Any, opts: dict[str, Any]) -> None:
+    assert fleet()["retcode"] == 1
     path = os.path.join(opts["cachedir"], "azure_events", "secret")
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600

@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The states without changes, with changes, in test mode, and with a failing IMDS."""
+"""The states without changes, with changes, in test mode, and with rare answers of IMDS."""
 
 from __future__ import annotations
 
+import socket
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from salt.exceptions import CommandExecutionError
 
 from support.salt.azure import Azure
 from support.salt.loaded import Minion
+from support.salt.scripted import ScriptedImds
 
+event = ScriptedImds.event
 EVERY = [("pending", {}), ("approved", {"types": ["Reboot"]}), ("settled", {"timeout": 1})]
 
 
@@ -100,3 +106,113 @@ def test_settled_fails_after_its_timeout(minion: Minion, azure: Azure) -> None:
     ret = minion.state("settled", timeout=1)
     assert (ret["result"], ret["changes"]) == (False, {})
     assert "not over after 1 seconds" in ret["comment"]
+
+
+@pytest.fixture
+def here(tmp_path: Path, scripted: ScriptedImds) -> Minion:
+    return Minion(tmp_path, scripted.endpoint)
+
+
+@pytest.fixture
+def silence() -> Iterator[str]:
+    """An endpoint that accepts connections and never answers."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(50)
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_event_without_resources_is_not_complete(here: Minion, scripted: ScriptedImds) -> None:
+    scripted.events = [event("A")]
+    assert here.call("list")["complete"] is False
+    pending = here.call("pending")
+    assert (pending["available"], pending["pending"]) == (False, False)
+    assert "not all of the document" in pending["reason"]
+    assert here.state("pending")["result"] is False
+    assert here.state("settled", timeout=1)["result"] is False
+    # with affects=any the event is certain
+    assert here.call("list", affects="any")["complete"] is True
+    assert here.call("list", types=["Reboot"])["complete"] is True
+
+
+def test_only_what_was_pending_is_approved(here: Minion, scripted: ScriptedImds) -> None:
+    assert here.state("pending", "coming")["changes"] == {}
+    scripted.events = [event("A", "vm1")]
+    ret = here.state("approved", of="coming", types=["Freeze"])
+    assert (ret["result"], ret["changes"], scripted.approved) == (True, {}, [])
+    here.state("pending", "coming")
+    scripted.events = [event("A", "vm1"), event("B", "vm1"), event("C", "vm1", kind="Reboot")]
+    for test in (True, False):
+        ret = here.state("approved", of="coming", types=["Freeze"], test=test)
+        assert set(ret["changes"]["approved"]) == {"A"}
+    here.state("pending", "coming")
+    assert set(here.state("approved", of="coming", event_ids=["b"])["changes"]["approved"]) == {"B"}
+    assert set(here.state("approved", of="coming")["changes"]["approved"]) == {"C"}
+    assert scripted.approved == ["A", "B", "C"]
+
+
+def test_shared_event_of_pending_is_not_approved_without_a_failure(here: Minion, scripted: ScriptedImds) -> None:
+    scripted.events = [event("A", "vm1"), event("B", "vm1", "vm2")]
+    here.state("pending", "coming")
+    ret = here.state("approved", of="coming")
+    assert (ret["result"], set(ret["changes"]["approved"]), scripted.approved) == (True, {"A"}, ["A"])
+    assert "others_affected" in ret["comment"]
+    assert here.state("approved", of="coming", event_ids=["B"])["result"] is False
+
+
+def test_nothing_is_approved_if_pending_saw_no_event(here: Minion, scripted: ScriptedImds) -> None:
+    scripted.events = [event("A", "vm1")]
+    ret = here.state("approved", of="coming")
+    assert (ret["result"], ret["changes"]) == (False, {})
+    here.state("pending", "coming")
+    scripted.events = [event("B")]
+    assert here.state("pending", "coming")["result"] is False
+    assert here.state("approved", of="coming")["result"] is False
+    assert scripted.approved == []
+
+
+def test_failure_in_test_mode_has_no_changes_and_a_short_comment(here: Minion, scripted: ScriptedImds) -> None:
+    scripted.events = [event("A", "vm1"), event("B", "vm1", "vm2")]
+    planned = here.state("approved", event_ids=["A", "B"], test=True)
+    assert (planned["result"], planned["changes"]) == (False, {})
+    done = here.state("approved", event_ids=["A", "B"])
+    assert (done["result"], set(done["changes"]["approved"]), scripted.approved) == (False, {"A"}, ["A"])
+    for ret in (planned, done):
+        assert "Additional info" not in ret["comment"]
+        assert "release other VMs" in ret["comment"]
+
+
+@pytest.mark.parametrize("missing", [1, 2, 3])
+def test_one_absence_does_not_settle(here: Minion, scripted: ScriptedImds, missing: int) -> None:
+    there = [event("A", "vm1", status="Started")]
+    scripted.next = [[] if number == missing else there for number in range(1, 6)]
+    ret = here.state("settled", timeout=3, poll_interval=0.25)
+    assert (ret["result"], ret["changes"]) == (False, {})
+    scripted.next = [there, there, [], there, there, [], []]
+    ret = here.state("settled", timeout=60, poll_interval=0.25)
+    assert (ret["result"], ret["changes"], scripted.next) == (True, {"events": {"old": ["A"], "new": []}}, [])
+
+
+def test_settled_reads_times_as_other_functions_do(here: Minion, scripted: ScriptedImds) -> None:
+    assert here.state("settled", timeout="30m", poll_interval="1s")["result"] is True
+    ret = here.state("settled", timeout="soon")
+    assert ret["result"] is False
+    assert "timeout: expected seconds" in ret["comment"]
+
+
+def test_settled_keeps_its_timeout_while_imds_hangs(tmp_path: Path, silence: str) -> None:
+    began = time.monotonic()
+    ret = Minion(tmp_path, silence).state("settled", timeout=3)
+    # its own timeout, not that of a first answer
+    assert time.monotonic() - began < 30
+    assert ret["result"] is False
+    assert "no answer within" in ret["comment"]
+
+
+def test_get_of_an_event_without_resources(here: Minion, scripted: ScriptedImds) -> None:
+    scripted.events = [event("A")]
+    assert here.call("get", "A")["resources"] == []
+    assert here.call("get", "B") is None
+    scripted.events = [event("A"), {}]
+    with pytest.raises(CommandExecutionError, match="it is unknown whether"):
+        here.call("get", "B")

@@ -37,15 +37,11 @@ class Azure:
         event_id: str = self.simulator.post("/events", {"type": kind, "resources": list(resources), **more})["id"]
         return event_id
 
-    def event(self, event_id: str) -> dict[str, Any]:
-        event: dict[str, Any] = self.simulator.get(f"/events/{event_id}")
-        return event
-
     def start(self, event_id: str) -> None:
         """Start an event as at its NotBefore, without going on to its end."""
         self.simulator.post(f"/events/{event_id}/approve", {"as": "control-plane"})
         self.simulator.advance(2)
-        assert self.event(event_id)["status"] == "Started"
+        assert self.simulator.get(f"/events/{event_id}")["status"] == "Started"
 
     def end(self, event_id: str) -> None:
         self.simulator.post(f"/events/{event_id}/complete")

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,7 @@ else:
 
 
 class JobProcess:
-    """A call of a function of the minion in another process."""
+    """A call of a function of the minion in another process; the block ends after it."""
 
     def __init__(self, minion: StepsMinion, function: str, *arguments: Any) -> None:
         self._read_end, write_end = CONTEXT.Pipe(duplex=False)
@@ -42,17 +40,12 @@ class JobProcess:
         """End the process at once; its own processes get no signal."""
         self._process.kill()
 
-    def close(self) -> None:
-        """Wait for the end of the process."""
+    def __enter__(self) -> JobProcess:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
         self._process.join(60)
         self._read_end.close()
-
-
-@contextmanager
-def job(minion: StepsMinion, function: str, *arguments: Any) -> Iterator[JobProcess]:
-    process = JobProcess(minion, function, *arguments)
-    yield process
-    process.close()
 
 
 def is_running(pid: int) -> bool:

@@ -11,22 +11,13 @@ from typing import Any
 
 from azure_events_watch.ledger import Ledger, Notice, advance
 from azure_scheduled_events import EventDocument, parse_document
+from support.salt.scripted import ScriptedImds
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 
 
 def document(*events: tuple[str, str], broken: bool = False) -> EventDocument:
-    listed: list[Any] = [
-        {
-            "EventId": key,
-            "EventStatus": status,
-            "EventType": "Reboot",
-            "ResourceType": "VirtualMachine",
-            "Resources": ["vm1"],
-            "NotBefore": "",
-        }
-        for key, status in events
-    ]
+    listed: list[Any] = [ScriptedImds.event(key, "vm1", status=status) for key, status in events]
     return parse_document(json.dumps({"DocumentIncarnation": 1, "Events": listed + ([None] if broken else [])}))
 
 

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from support.repository import REPOSITORY
-from support.salt.step_commands import append, variable
+from support.salt.steps import append, variable
+from support.salt.steps_minion import Outcomes
 from support.salt.ticks import Ticks, state_text, wait_until_written
 
 ROOT = REPOSITORY / "salt"
@@ -88,53 +89,27 @@ class Minion:
         return state_text(self.seen)
 
 
-class CountingMinion(Minion):
+class CountingMinion(Minion, Outcomes):
     """A minion whose steps write a line into a file."""
 
-    def __init__(self, folder: Path, endpoint: str, **section: Any) -> None:
+    def __init__(self, folder: Path, endpoint: str) -> None:
         super().__init__(folder, endpoint)
         self.log = folder / "ran"
         event_id = variable("EVENT_ID")
         steps = {word: [append(f"{word} {event_id}", self.log)] for word in ("prepare", "recover")}
-        self.configure(**steps, **section)
+        self.configure(**steps)
 
     def configure(self, **section: Any) -> None:
         self.opts["azure_events"].update(section)
         self.reload()
 
-    def use_the_shell(self) -> None:
-        """Set the grains of the shell and the path, which functions need that start programs."""
+    def use_states(self, *roots: Path) -> None:
+        """Set what states and functions that start programs need; the last file root is this checkout's."""
         shell = "cmd.exe" if sys.platform == "win32" else "/bin/sh"
         self.opts["grains"].update(shell=shell, path=os.environ["PATH"])
-
-    @property
-    def ran(self) -> list[str]:
-        return [line.rstrip() for line in self.log.read_text().splitlines()] if self.log.exists() else []
-
-    @property
-    def record(self) -> Path:
-        return Path(self.opts["cachedir"], "azure_events", "prepared.json")
-
-    def prepare(self, *args: Any, **kwargs: Any) -> str:
-        return self.outcome("prepare", *args, **kwargs)
-
-    def recover(self, *args: Any, **kwargs: Any) -> str:
-        return self.outcome("recover", *args, **kwargs)
-
-    def approve(self, event_id: str, *resources: str) -> str:
-        answer = self.call("approve_prepared", event_id, list(resources))
-        assert set(answer) == {"version", "event_id", "outcome", "reason", "resource_name"}
-        outcome: str = answer["outcome"]
-        return outcome
-
-    def outcome(self, function: str, *args: Any, **kwargs: Any) -> str:
-        answer = self.call(function, *args, **kwargs)
-        assert (
-            set(answer) == {"version", "event_id", "outcome", "reason", "changed", "resource_name", "event", "steps"}
-            and answer["version"] == 1
-        )
-        outcome: str = answer["outcome"]
-        return outcome
+        pillar = Path(self.opts["root_dir"]) / "pillar"
+        file_roots = [*map(str, roots), str(ROOT)]
+        self.opts.update(file_roots={"base": file_roots}, pillar_roots={"base": [str(pillar)]}, __role="minion")
 
 
 class Beacons(Ticks):

@@ -31,16 +31,11 @@ class SaltInstallation:
     def command(self, name: str) -> list[str]:
         return [str(self.python), str(self.bin / name)]
 
-    def shape(self) -> tuple[str, str]:
-        """Return the version of Python, and the folder of its packages."""
-        answer = subprocess.run([self.python, "-c", SHAPE], capture_output=True, text=True, check=True)
-        version, packages = json.loads(answer.stdout)
-        return version, packages
-
     def shared_by(self, folder: Path) -> SaltInstallation:
         """Return a new environment with this one's packages, which can have more."""
         subprocess.run([self.python, "-m", "venv", "--without-pip", folder], check=True)
-        version, packages = self.shape()
+        answer = subprocess.run([self.python, "-c", SHAPE], capture_output=True, text=True, check=True)
+        version, packages = json.loads(answer.stdout)
         own = sysconfig.get_path(
             "purelib", "venv", {"base": str(folder), "platbase": str(folder), "py_version_short": version}
         )

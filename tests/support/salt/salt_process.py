@@ -13,8 +13,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from support.salt.guarded_process import GuardedProcess
-from support.salt.process_guard import children
 from support.salt.salt_installation import QUIET, SaltInstallation
 
 # each test process has an address of its own on loopback: no other one can take its ports
@@ -81,12 +82,8 @@ class SaltProcess:
 
     def pids(self) -> list[int]:
         """Return its processes, the main one first."""
-        found, waiting = [], [int(self._pidfile.read_text())]
-        while waiting:
-            pid = waiting.pop()
-            found.append(pid)
-            waiting += children(pid)
-        return found
+        main = psutil.Process(int(self._pidfile.read_text()))
+        return [main.pid, *(child.pid for child in main.children(recursive=True))]
 
     @property
     def _pidfile(self) -> Path:
@@ -96,11 +93,6 @@ class SaltProcess:
         """Return the memory of its processes in MB; shared memory counts once."""
         total = 0
         for pid in self.pids():
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                (line,) = [
-                    line
-                    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-                    if line.startswith("Pss:")
-                ]
-                total += int(line.split()[1])
-        return total / 1024
+            with contextlib.suppress(psutil.NoSuchProcess):
+                total += psutil.Process(pid).memory_full_info().pss
+        return total / 1024**2

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,46 @@ from azure_events_steps import answers, approval, hook_check, preparation, recov
 from azure_events_steps.configuration import parse_configuration
 from azure_events_steps.hook_files import HookFiles
 from azure_events_steps.minion import Minion
-from support.salt import step_calls
 from support.salt.hook_tree import HOOKS
-from support.salt.step_commands import append, variable
+from support.salt.steps import append, raises, variable
 
 
-class StepsMinion:
+class Outcomes(ABC):
+    """The outcomes of a minion's functions, and the lines that its steps write into ``log``."""
+
+    log: Path
+
+    @abstractmethod
+    def call(self, function: str, *arguments: Any, **named: Any) -> Any:
+        """Return the answer of a function of the execution module."""
+
+    def prepare(self, event_id: str | None = None) -> str:
+        return self._outcome("prepare", event_id)
+
+    def recover(self, event_id: str | None = None) -> str:
+        return self._outcome("recover", event_id)
+
+    def approve(self, event_id: str, *resources: str) -> str:
+        answer = self.call("approve_prepared", event_id, list(resources))
+        assert set(answer) == {"version", "event_id", "outcome", "reason", "resource_name"}
+        outcome: str = answer["outcome"]
+        return outcome
+
+    @property
+    def ran(self) -> list[str]:
+        return [line.rstrip() for line in self.log.read_text().splitlines()] if self.log.exists() else []
+
+    def _outcome(self, function: str, event_id: str | None) -> str:
+        answer = self.call(function, event_id)
+        assert (
+            set(answer) == {"version", "event_id", "outcome", "reason", "changed", "resource_name", "event", "steps"}
+            and answer["version"] == 1
+        )
+        outcome: str = answer["outcome"]
+        return outcome
+
+
+class StepsMinion(Outcomes):
     """A minion whose steps write a line into a file; another process can call it, too.
 
     ``file_root`` is the master's, with the ready hooks.
@@ -46,7 +81,7 @@ class StepsMinion:
         return Minion(
             str(self.cachedir),
             configuration,
-            step_calls.raises,
+            raises,
             hook_files=hook_files,
             clock=clock.now,
             sleep=clock.sleep,
@@ -54,33 +89,7 @@ class StepsMinion:
         )
 
     def call(self, function: str, *arguments: Any, **named: Any) -> Any:
-        """Return the answer of a function of the execution module."""
         return _FUNCTIONS[function](self.minion(), *arguments, **named)
-
-    def prepare(self, event_id: str | None = None) -> str:
-        return self.outcome("prepare", event_id)
-
-    def recover(self, event_id: str | None = None) -> str:
-        return self.outcome("recover", event_id)
-
-    def approve(self, event_id: str, *resources: str) -> str:
-        answer = self.call("approve_prepared", event_id, list(resources))
-        assert set(answer) == {"version", "event_id", "outcome", "reason", "resource_name"}
-        outcome: str = answer["outcome"]
-        return outcome
-
-    def outcome(self, function: str, event_id: str | None) -> str:
-        answer = self.call(function, event_id)
-        assert (
-            set(answer) == {"version", "event_id", "outcome", "reason", "changed", "resource_name", "event", "steps"}
-            and answer["version"] == 1
-        )
-        outcome: str = answer["outcome"]
-        return outcome
-
-    @property
-    def ran(self) -> list[str]:
-        return [line.rstrip() for line in self.log.read_text().splitlines()] if self.log.exists() else []
 
     @property
     def record(self) -> Path:

@@ -27,6 +27,10 @@ class Ticks(ABC):
     @abstractmethod
     def tick(self) -> list[dict[str, Any]]: ...
 
+    @abstractmethod
+    def close(self) -> None:
+        """Stop the watcher, as at a refresh."""
+
     def for_seconds(self, seconds: float) -> list[dict[str, Any]]:
         fired = []
         ends = time.monotonic() + seconds
@@ -61,7 +65,6 @@ class WatcherTicks(Ticks):
         return fired
 
     def close(self) -> None:
-        """Stop the watcher, as at a refresh."""
         watchers.close(str(self._seen))
 
     def wait_until_written(self) -> None:
@@ -90,6 +93,21 @@ def wait_until_written(seen: Path, sequence: int) -> None:
         )
 
     wait_until(written, f"what was sent in {seen}")
+
+
+def end_process(beacon: Ticks) -> None:
+    """End the minion's process; the next one has only the state file."""
+    beacon.close()
+    join_threads()
+    watchers._WATCHERS.clear()
+    watchers._QUEUES.clear()
+
+
+def join_threads() -> None:
+    """Wait for the end of all watchers that are closed."""
+    for thread in watcher_threads():
+        thread.join(60)
+    assert not watcher_threads()
 
 
 def watcher_threads() -> list[threading.Thread]:

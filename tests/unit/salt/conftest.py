@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from azure_events_steps import hook_records
 from support.salt.azure import Azure, simulated
+from support.salt.hook_tree import HookTree
 from support.salt.scripted import ScriptedImds
 from support.salt.steps_minion import StepsMinion
 
@@ -37,3 +39,22 @@ def scripted() -> Iterator[ScriptedImds]:
 @pytest.fixture
 def minion(tmp_path: Path, azure: Azure) -> StepsMinion:
     return StepsMinion(tmp_path, azure.endpoints["vm1"])
+
+
+@pytest.fixture(autouse=True)
+def own_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The records of this machine do not matter."""
+    monkeypatch.setattr(hook_records, "FOLDER", str(tmp_path / "records"))
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> HookTree:
+    return HookTree(tmp_path)
+
+
+@pytest.fixture
+def hooked(minion: StepsMinion, tree: HookTree) -> StepsMinion:
+    """A minion whose file root has the ready hooks, and without steps."""
+    del minion.section["prepare"], minion.section["recover"]
+    minion.file_root = tree.root
+    return minion

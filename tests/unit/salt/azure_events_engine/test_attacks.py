@@ -15,7 +15,7 @@ HIT = event("b", "c")
 
 
 def test_minion_that_claims_the_vm_of_another_changes_nothing_for_it() -> None:
-    """A1: without c's own answer the event is not approved."""
+    """Without c's own answer the event is not approved."""
     fleet = Driver("a", "b", "c")
     fleet.poll({"a": status("c", HIT, records=[record()]), "b": status("b", HIT)})
     fleet.prepare("b")
@@ -55,7 +55,6 @@ def test_mapping_decides_between_claimants(settings: dict[str, Any]) -> None:
 
 
 def test_false_started_does_not_prevent_others_from_preparing() -> None:
-    """A5"""
     fleet = Driver("a", "b", "c")
     fleet.poll({"a": status("b", event("b", "c", status="Started"))})
     fleet.poll({"b": status("b", HIT), "c": status("c", HIT)})
@@ -64,7 +63,7 @@ def test_false_started_does_not_prevent_others_from_preparing() -> None:
 
 
 def test_bystander_may_withhold_the_approval_but_not_prolong_or_end_the_event() -> None:
-    """A6: the engine cannot distinguish it from a VM that b's backend of IMDS does not name yet."""
+    """The engine cannot distinguish it from a VM that b's backend of IMDS does not name yet."""
     fleet = Driver("a", "b")
     forged = event("a", "b")
     fleet.poll({"a": status("a", forged), "b": status("b", event("b"))})
@@ -113,7 +112,6 @@ def test_bystander_that_lists_no_event_does_not_end_it() -> None:
     ids=lambda odd: repr(odd)[:40],
 )
 def test_invalid_answer_affects_its_minion_only(odd: Any) -> None:
-    """A4"""
     fleet = Driver("a", "b")
     fleet.hint("a", "b")
     fleet.answer("status", {"a": odd, "b": status("b", event("b"))})
@@ -134,7 +132,7 @@ def test_invalid_answer_to_prepare_withholds_the_approval(odd: Any) -> None:
 
 
 def test_flood_of_hints_causes_a_bounded_number_of_polls() -> None:
-    """A3: 1,000 hints in ten seconds, and a genuine event of another minion among them."""
+    """1,000 hints in ten seconds, and a genuine event of another minion among them."""
     fleet = Driver("a", "b")
     fleet.poll({"a": status("a"), "b": status("b")})
     before = fleet.count("status", "a")
@@ -163,7 +161,7 @@ def test_forged_events_of_one_minion_are_bounded() -> None:
 
 @pytest.mark.parametrize("function", ["prepare", "approve_prepared"])
 def test_jobs_of_one_minion_are_at_most_60_and_then_one_in_two_seconds(function: str) -> None:
-    """A3: it lists 200 evictions, and for approvals it claims to be prepared for all of them."""
+    """It lists 200 evictions, and for approvals it claims to be prepared for all of them."""
     fleet = Driver("a")
     began = fleet.now
     names = [f"forged-{number}" for number in range(200)]
@@ -227,7 +225,7 @@ def test_invalid_answer_keeps_the_preparations_of_the_minion() -> None:
 
 
 def test_too_long_name_of_a_vm_holds_the_approval_only() -> None:
-    """A11: the IMDS of a minion is compromised, the minion is not."""
+    """The IMDS of a minion is compromised, the minion is not."""
     fleet = Driver("vm1")
     fleet.poll({"vm1": status("vm1", event("vm1", "x" * 1100))})
     fleet.prepare("vm1")
@@ -236,7 +234,6 @@ def test_too_long_name_of_a_vm_holds_the_approval_only() -> None:
 
 @pytest.mark.parametrize("odd", ["E" * 1100, "E\x7f", "E\ufffe"], ids=["long", "DEL", "U+FFFE"])
 def test_event_with_an_invalid_id_is_ignored(odd: str) -> None:
-    """A11"""
     fleet = Driver("vm1")
     fleet.poll({"vm1": status("vm1", event("vm1", event_id=odd), event("vm1"), records=[record(event_id=odd)])})
     assert [ask.kwargs["event_id"] for ask in fleet.pending("prepare")] == [EVENT]

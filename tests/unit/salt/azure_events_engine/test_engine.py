@@ -127,16 +127,6 @@ def test_return_is_used_once_the_job_cache_is_readable(site: Site, caplog: pytes
     assert "no connection" in caplog.text
 
 
-def test_engine_is_not_busy_without_events_and_returns(site: Site) -> None:
-    assert not site.engine.is_busy
-    site.give_return("vm2", status("vm2"), stored=False)
-    assert site.engine.is_busy
-    site.wait(15)
-    assert not site.engine.is_busy
-    site.give_return("vm1", status("vm1", event("vm1")))
-    assert site.engine.is_busy
-
-
 @pytest.mark.parametrize("tag", ["salt/beacon/vm1/azure_events/scheduled", "salt/minion/vm1/start", HOOK])
 def test_hint_causes_a_poll(site: Site, tag: str) -> None:
     site.give_return("vm1", status("vm1"))

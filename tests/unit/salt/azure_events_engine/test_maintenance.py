@@ -241,6 +241,25 @@ def test_minion_that_is_not_prepared_holds_the_approval_with_its_answer(outcome:
     assert fleet.count("approve_prepared") == 0
 
 
+def test_event_that_the_minion_does_not_select_is_not_prepared() -> None:
+    fleet = Driver("vm1")
+    fleet.poll({"vm1": status("vm1", event("vm1", selected=False, not_selected_because="types"))})
+    fleet.wait(6)
+    (row,) = fleet.request("status")["rows"]
+    assert fleet.count("prepare") == 0 and row["why_not"] == "minion vm1: its selection excludes the event (types)"
+
+
+def test_silent_minion_withholds_the_approval_until_it_answers() -> None:
+    fleet = Driver("vm1", "vm2")
+    fleet.poll({"vm1": status("vm1", BOTH)})
+    fleet.prepare("vm1")
+    fleet.wait(60)
+    assert fleet.count("approve_prepared") == 0 and fleet.reason == "vm2: minion vm2 does not answer"
+    fleet.poll({"vm1": status("vm1", BOTH, records=[record()]), "vm2": status("vm2", BOTH)})
+    fleet.prepare("vm2")
+    assert fleet.count("approve_prepared") == 1
+
+
 def test_failed_preparation_is_tried_three_times() -> None:
     fleet = Driver("vm1")
     fleet.poll({"vm1": status("vm1", event("vm1"))})

@@ -45,11 +45,8 @@ def test_status_as_text_is_a_table_for_each_event() -> None:
 
 def test_fleet_as_text_is_a_table_of_minions() -> None:
     header, first, _second = minions_as_text(held_back().request("fleet", "")["rows"]).splitlines()
-    assert (
-        header.split("  ")[0] == "MINION"
-        and first.split()[:3] == ["vm1", "vm1", "id"]
-        and first.endswith(EVENT + "  -")
-    )
+    assert header.split("  ")[0] == "MINION" and first.split()[:3] == ["vm1", "vm1", "id"]
+    assert first.endswith(EVENT + "  -")
 
 
 def test_prepared_vm_of_a_started_event_has_no_why_not() -> None:

@@ -24,21 +24,14 @@ from azure_events_steps.execution.cmd_syntax import without_cmd_syntax
 from azure_events_steps.record import Reason, Record, record_from_json
 from azure_events_steps.selection import evaluate
 from azure_scheduled_events import parse_document
+from support.salt.scripted import ScriptedImds
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 def event(**fields: Any) -> Any:
-    listed = {
-        "EventId": "A",
-        "EventType": "Reboot",
-        "EventStatus": "Scheduled",
-        "EventSource": "Platform",
-        "ResourceType": "VirtualMachine",
-        "Resources": ["vm1", "_VM2"],
-        "NotBefore": "Sat, 21 Nov 2026 12:01:00 GMT",
-        **fields,
-    }
+    known = ScriptedImds.event("A", "vm1", "_VM2", kind="Reboot")
+    listed = {**known, "NotBefore": "Sat, 21 Nov 2026 12:01:00 GMT", **fields}
     (found,) = parse_document(json.dumps({"DocumentIncarnation": 1, "Events": [listed]})).events
     return found
 

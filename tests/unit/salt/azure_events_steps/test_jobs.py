@@ -14,8 +14,8 @@ from azure_events_steps.answers import Job
 from azure_events_steps.preparation import prepare
 from azure_events_steps.recovery import recover
 from support.salt.azure import Azure
-from support.salt.job_process import is_running, job, pid_in
-from support.salt.step_commands import append, python, sleep, slow_append
+from support.salt.job_process import JobProcess, is_running, pid_in
+from support.salt.steps import append, python, sleep, slow_append
 from support.salt.steps_minion import StepsMinion
 from support.wait import wait_until
 
@@ -23,7 +23,7 @@ from support.wait import wait_until
 def test_two_jobs_prepare_once(minion: StepsMinion, azure: Azure) -> None:
     minion.configure(prepare=[{"command": slow_append("once", minion.log)}])
     event_id = azure.announce("vm1")
-    with job(minion, "prepare", event_id) as first, job(minion, "prepare", event_id) as second:
+    with JobProcess(minion, "prepare", event_id) as first, JobProcess(minion, "prepare", event_id) as second:
         assert sorted([first.outcome(), second.outcome()]) == ["already_prepared", "prepared"]
     assert minion.ran == ["once"]
 
@@ -42,7 +42,7 @@ def test_two_jobs_recover_once(minion: StepsMinion, azure: Azure) -> None:
     event_id = azure.announce("vm1")
     minion.prepare(event_id)
     azure.cancel(event_id)
-    with job(minion, "recover", event_id) as first, job(minion, "recover", event_id) as second:
+    with JobProcess(minion, "recover", event_id) as first, JobProcess(minion, "recover", event_id) as second:
         assert sorted([first.outcome(), second.outcome()]) == ["not_prepared", "recovered"]
     assert minion.ran == ["once"]
 
@@ -51,7 +51,7 @@ def test_waiting_job_gives_up_in_time_and_names_the_other_event(minion: StepsMin
     event_id, other = azure.announce("vm1"), azure.announce("vm1", kind="Freeze")
     minion.configure(prepare=[{"command": sleep(300)}])
     late = minion.minion(lock_timeout=0.2)
-    with job(minion, "prepare", event_id) as running:
+    with JobProcess(minion, "prepare", event_id) as running:
         wait_until(lambda: minion.call("status")["working"] == event_id, "a job at work")
         assert [one["state"] for one in minion.call("status")["records"]] == ["preparing"]
         answer = prepare(late, Job("prepare", other))
@@ -73,7 +73,7 @@ def test_after_a_killed_preparation(minion: StepsMinion, azure: Azure, tmp_path:
         recover=[append("recovered", minion.log)],
     )
     event_id = azure.announce("vm1")
-    with job(minion, "prepare", event_id) as running:
+    with JobProcess(minion, "prepare", event_id) as running:
         step = pid_in(pid)
         running.kill()
     # the processes of the job end with it; otherwise a second job would run concurrently

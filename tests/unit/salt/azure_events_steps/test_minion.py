@@ -13,7 +13,7 @@ from pathlib import Path
 from support.salt.azure import Azure
 from support.salt.job_process import is_running, pid_in
 from support.salt.scripted import ScriptedImds
-from support.salt.step_commands import ENVIRONMENT, append, python, require, shell
+from support.salt.steps import ENVIRONMENT, append, python, require, shell
 from support.salt.steps_minion import StepsMinion
 
 # starts a child, one in a session of its own, and one that ignores SIGTERM, and waits for them
@@ -87,11 +87,6 @@ def test_failed_preparation_resumes_with_the_step_that_failed(
     assert minion.ran == ["one", "three"]
 
 
-def test_program_that_does_not_exist_is_a_failure(minion: StepsMinion, azure: Azure) -> None:
-    minion.configure(prepare=[{"command": ["/no/such/program"]}])
-    assert "cannot be started" in minion.call("prepare", azure.announce("vm1"))["reason"]
-
-
 def test_timeout_ends_everything_that_the_step_has_started(minion: StepsMinion, azure: Azure, tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("plain", "session", "deaf")]
     minion.configure(prepare=[{"name": "hangs", "command": python(HANGING_FAMILY, *files), "timeout": 3}])
@@ -120,10 +115,3 @@ def test_output_is_bounded_and_its_end_is_kept(minion: StepsMinion, azure: Azure
     minion.configure(prepare=[{"name": "talks", "command": python(code)}])
     (step,) = minion.call("prepare", azure.announce("vm1"))["steps"]
     assert step["outcome"] == "done" and step["output"].endswith("x\nlast") and len(step["output"]) < 2100
-
-
-def test_output_of_a_command_is_unicode(minion: StepsMinion, azure: Azure) -> None:
-    code = "import sys; sys.stdout.buffer.write((sys.argv[1] + ' \\u00fc\\u20ac\\u6f22').encode())"
-    minion.configure(prepare=[{"name": "talks", "command": python(code, "\u00fc\u6f22")}])
-    (step,) = minion.call("prepare", azure.announce("vm1"))["steps"]
-    assert (step["outcome"], step["output"]) == ("done", "\u00fc\u6f22 \u00fc\u20ac\u6f22")

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Ready hooks as steps: their order, their limits, and what a kill leaves."""
+"""Ready hooks as steps: their order, their limits, what a kill leaves, and the findings of ``check``."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
+import json
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,14 +15,13 @@ import pytest
 
 from support.salt.azure import Azure
 from support.salt.hook_tree import HookTree
+from support.salt.job_process import JobProcess
 from support.salt.scripted import ScriptedImds
 from support.salt.steps_minion import StepsMinion
 from support.wait import wait_until
 
 if sys.platform == "win32":
     pytest.skip("ready hooks run on Linux only", allow_module_level=True)
-
-FORK = multiprocessing.get_context("fork")
 
 
 def steps_of(answer: dict[str, Any]) -> list[tuple[str, str, str]]:
@@ -47,17 +44,6 @@ def test_hooks_prepare_in_their_order_and_recover_in_reverse(hooked: StepsMinion
     assert tree.lines[1] == "b prepare prepare 120" and tree.lines[-1] == "a recover recover 300"
 
 
-def test_minion_with_ready_hooks_only_is_prepared_and_recovered(
-    hooked: StepsMinion, tree: HookTree, azure: Azure
-) -> None:
-    hooked.configure(ready_hooks=[tree.hook()])
-    event_id = azure.announce("vm1")
-    assert hooked.prepare(event_id) == "prepared"
-    azure.end(event_id)
-    assert hooked.recover(event_id) == "recovered"
-    assert tree.ran == ["command prepare", "command recover"]
-
-
 def test_hook_is_a_step_of_one_list(hooked: StepsMinion, tree: HookTree, azure: Azure) -> None:
     hooked.configure(prepare=["true", tree.hook(settings={"timeout": "2m"})], recover=[tree.hook(), "true"])
     event_id = azure.announce("vm1")
@@ -72,17 +58,6 @@ def test_dry_run_runs_and_transfers_nothing(hooked: StepsMinion, tree: HookTree,
     answer = hooked.call("prepare", azure.announce("vm1"), test=True)
     assert (answer["outcome"], steps_of(answer)) == ("would_prepare", [("command", "use", "would_run")])
     assert tree.ran == [] and hooked.hook_copies == []
-
-
-def test_second_event_runs_no_hook_again(hooked: StepsMinion, tree: HookTree, azure: Azure) -> None:
-    hooked.configure(ready_hooks=[tree.hook()])
-    first, second = azure.announce("vm1"), azure.announce("vm1", kind="Freeze")
-    assert [hooked.prepare(first), hooked.prepare(second)] == ["prepared", "prepared"]
-    azure.end(first)
-    assert hooked.recover(first) == "still_listed"
-    azure.end(second)
-    assert hooked.recover(second) == "recovered"
-    assert tree.ran == ["command prepare", "command recover"]
 
 
 def test_hook_gets_its_time_limit_and_ends_itself(hooked: StepsMinion, tree: HookTree, azure: Azure) -> None:
@@ -111,11 +86,9 @@ def test_killed_preparation_is_undone(hooked: StepsMinion, tree: HookTree, azure
     go = tree.folder / "go"
     hooked.configure(ready_hooks=[tree.hook(wait_for=str(go))])
     event_id = azure.announce("vm1")
-    process = FORK.Process(target=lambda: hooked.call("prepare", event_id))
-    process.start()
-    wait_until(lambda: tree.ran == ["command prepare"], "the hook at work")
-    os.kill(process.pid or 0, signal.SIGKILL)
-    process.join(30)
+    with JobProcess(hooked, "prepare", event_id) as running:
+        wait_until(lambda: tree.ran == ["command prepare"], "the hook at work")
+        running.kill()
     wait_until(lambda: hooked.call("status")["working"] is None, "the end of the killed job")
     azure.end(event_id)
     assert hooked.recover(event_id) == "recovered"
@@ -148,3 +121,51 @@ def test_time_limit_of_a_step_is_never_more_than_the_time_left(tmp_path: Path, s
     assert minion.prepare("A") == "prepared"
     limit, left = map(int, (tmp_path / "env").read_text().split())
     assert 0 < limit <= left - 5, (limit, left)
+
+
+def test_check_has_the_findings_of_each_hook_once(hooked: StepsMinion, tree: HookTree) -> None:
+    missing = str(tree.folder / "no" / "file")
+    hooked.configure(
+        ready_hooks=[
+            tree.hook(name="good"),
+            tree.hook(name="doubtful", warn=True),
+            tree.hook(name="bad", file=missing),
+        ],
+        prepare=["true", tree.hook(name="unknown", fil="x")],
+    )
+    answer = hooked.call("check")
+    assert (answer["version"], answer["outcome"]) == (1, "failed") and "bad, unknown" in answer["reason"]
+    assert [(step["name"], step["use"], step["lists"], step["outcome"]) for step in answer["steps"]] == [
+        ("good", "command", ["prepare", "recover"], "ok"),
+        ("doubtful", "command", ["prepare", "recover"], "warning"),
+        ("bad", "command", ["prepare", "recover"], "error"),
+        ("unknown", "command", ["prepare"], "error"),
+    ]
+    good, doubtful, bad, unknown = answer["steps"]
+    assert good["problems"] == [] and "it exists" in good["information"][0]
+    assert doubtful["problems"] == ["doubtful: a warning"]
+    assert "no such folder" in bad["problems"][0]
+    assert "did you mean file?" in unknown["problems"][0]
+    assert tree.ran == []
+
+
+def test_check_reports_a_preparation_that_no_step_undoes(hooked: StepsMinion, tree: HookTree, tmp_path: Path) -> None:
+    (tmp_path / "records").mkdir()
+    for name, use in (("kept", "command"), ("removed", "haproxy"), ("log", "log")):
+        (tmp_path / "records" / f"{name}.json").write_text(json.dumps({"use": use}))
+    hooked.configure(ready_hooks=[tree.hook(name="kept")])
+    answer = hooked.call("check")
+    assert answer["outcome"] == "failed"
+    (line,) = answer["records"]
+    assert line.startswith(str(tmp_path / "records" / "removed.json") + ": the ready hook haproxy has prepared")
+
+
+def test_check_without_hooks_is_ready(minion: StepsMinion) -> None:
+    assert minion.call("check") == {
+        "version": 1,
+        "outcome": "ready",
+        "reason": "no step is a ready hook",
+        "steps": [],
+        "records": [],
+    }
+    assert minion.hook_copies == []

@@ -14,7 +14,7 @@ import pytest
 
 from support.salt.azure import Azure
 from support.salt.scripted import ScriptedImds
-from support.salt.step_commands import ENVIRONMENT, require
+from support.salt.steps import ENVIRONMENT, require
 from support.salt.steps_minion import StepsMinion
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from azure_events_watch import watcher, watchers
+from azure_events_watch import watcher
 from support.salt.scripted import ScriptedImds
-from support.salt.ticks import WatcherTicks, watcher_threads
+from support.salt.ticks import WatcherTicks, end_process, join_threads, watcher_threads
 
 Watch = Callable[..., WatcherTicks]
 event = ScriptedImds.event
@@ -32,19 +32,13 @@ def watch(tmp_path: Path, scripted: ScriptedImds) -> Iterator[Watch]:
     yield start
     for beacons in made:
         beacons.close()
-    for thread in watcher_threads():
-        thread.join(60)
-    assert not watcher_threads()
+    join_threads()
 
 
 def restarted(watch: Watch, beacons: WatcherTicks, **options: Any) -> WatcherTicks:
     """Return another minion process on the same disk, which has only the state file."""
     beacons.wait_until_written()
-    beacons.close()
-    for thread in watcher_threads():
-        thread.join(60)
-    watchers._WATCHERS.clear()
-    watchers._QUEUES.clear()
+    end_process(beacons)
     return watch(**options)
 
 
@@ -163,9 +157,7 @@ def test_beacon_with_a_long_interval_keeps_its_thread(
     beacons = watch()
     beacons.tick()
     time.sleep(1)
-    for thread in watcher_threads():
-        thread.join(60)
-    assert watcher_threads() == []
+    join_threads()
     # it has now measured the interval
     for _turn in range(3):
         beacons.tick()

@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 
 from azure_events_steps.configuration import COMMAND, FUNCTION, Step
-from azure_events_steps.execution.results import DONE, FAILED, TIMEOUT, Call, StepResult
+from azure_events_steps.execution.results import DONE, FAILED, TAIL, TIMEOUT, Call, StepResult, decode_windows_output
 from azure_events_steps.execution.step_runner import run_step
-from support.salt import step_calls
-from support.salt.step_commands import WINDOWS, python, variable
+from support.salt import steps
+from support.salt.steps import WINDOWS, python, variable
 
 VARIABLES = {"EVENT_ID": "C7061BAC", "EVENT_DESCRIPTION": "a&b \u00fc\u6f22"}
 
 
 def command(action: Any, timeout: float = 60, **variables: str) -> StepResult:
     step = Step("x", COMMAND, tuple(action) if isinstance(action, list) else action, (), {}, {}, timeout)
-    return run_step(step, {**VARIABLES, **variables}, step_calls.raises)
+    return run_step(step, {**VARIABLES, **variables}, steps.raises)
 
 
 def function(call: Call, timeout: float = 60, *args: Any) -> StepResult:
@@ -37,9 +37,10 @@ def function(call: Call, timeout: float = 60, *args: Any) -> StepResult:
         (python("print('one'); print('two')"), DONE, "one\ntwo"),
         (python("import sys; sys.stderr.write('why'); sys.exit(7)"), FAILED, "why\nexit code 7"),
         (python("import sys; print(repr(sys.stdin.read()))"), DONE, "''"),
+        (python("import sys; sys.stdout.buffer.write(sys.argv[1].encode())", "\u00fc\u6f22"), DONE, "\u00fc\u6f22"),
         (python("import os; print(os.path.dirname(os.getcwd()) == os.getcwd())"), DONE, "True"),
     ],
-    ids=["text", "exit-code", "list", "error", "no-input", "root-folder"],
+    ids=["text", "exit-code", "list", "error", "no-input", "argument", "root-folder"],
 )
 def test_command_has_its_outcome_and_output(action: Any, outcome: str, output: str) -> None:
     result = command(action)
@@ -83,7 +84,7 @@ def test_command_that_exceeds_its_timeout_is_ended_with_its_output() -> None:
 
 
 def test_function_gets_step_and_variables_and_returns_its_text() -> None:
-    result = function(step_calls.Returns(True, "\u00fc\u6f22"), 60, "one", {"two": 2})
+    result = function(steps.Returns(True, "\u00fc\u6f22"), 60, "one", {"two": 2})
     assert (result.kind, result.outcome) == (FUNCTION, DONE)
     assert result.output == "\u00fc\u6f22 C7061BAC ('one', {'two': 2})"
 
@@ -91,10 +92,10 @@ def test_function_gets_step_and_variables_and_returns_its_text() -> None:
 @pytest.mark.parametrize(
     ("call", "output"),
     [
-        (step_calls.Returns(False, "no"), "no C7061BAC ()"),
-        (step_calls.raises, "LookupError: why"),
-        (step_calls.exits, "SystemExit: why"),
-        (step_calls.dies, "the process that ran the step has ended with 3"),
+        (steps.Returns(False, "no"), "no C7061BAC ()"),
+        (steps.raises, "LookupError: why"),
+        (steps.exits, "SystemExit: why"),
+        (steps.dies, "the process that ran the step has ended with 3"),
     ],
     ids=["false", "exception", "exit", "death"],
 )
@@ -104,13 +105,13 @@ def test_function_that_fails_has_its_reason(call: Call, output: str) -> None:
 
 
 def test_function_that_exceeds_its_timeout_is_ended() -> None:
-    result = function(step_calls.hangs, 0.2)
+    result = function(steps.hangs, 0.2)
     assert (result.outcome, result.output) == (TIMEOUT, "ended after 0.2 seconds;")
     assert 0.2 <= result.seconds < 30
 
 
 def test_thread_that_goes_on_does_not_delay_the_result() -> None:
-    result = function(step_calls.leaves_a_thread, 20)
+    result = function(steps.leaves_a_thread, 20)
     assert (result.outcome, result.output) == (DONE, "done")
 
 
@@ -118,14 +119,34 @@ def test_function_imports_no_module_of_the_working_folder(tmp_path: Path, monkey
     (tmp_path / "json.py").write_text("raise SystemExit('a module of another user')", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
-    assert function(step_calls.Returns(True, "one")).outcome == DONE
+    assert function(steps.Returns(True, "one")).outcome == DONE
 
 
 @pytest.mark.skipif(sys.platform != "win32", reason="a fork needs no pickled call")
-@pytest.mark.parametrize(
-    "call", [lambda _step, _variables: (True, ""), step_calls.Unsendable()], ids=["local", "own-error"]
-)
+@pytest.mark.parametrize("call", [lambda _step, _variables: (True, ""), steps.Unsendable()], ids=["local", "own-error"])
 def test_call_that_cannot_be_sent_is_a_failure(call: Call) -> None:
     assert function(call).output.startswith(
         "the function cannot be started: its call cannot be sent to another process: "
     )
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"", ""),
+        (b"one\r\ntwo\r\n", "one\ntwo\n"),
+        ("\u00fc\u20ac\u6f22".encode(), "\u00fc\u20ac\u6f22"),
+        ("Gr\u00fc\u00dfe".encode("cp850"), "Gr\u00fc\u00dfe"),
+        ("cut \u20ac".encode()[:-1], "cut "),
+        (b"\x80 is not cut", "\u00c7 is not cut"),
+    ],
+    ids=["empty", "lines", "utf-8", "code-page", "ended-within-a-character", "short"],
+)
+def test_output_is_utf_8_or_else_in_the_code_page(data: bytes, text: str) -> None:
+    assert decode_windows_output(data, "cp850") == text
+
+
+@pytest.mark.parametrize("cut", [1, 2])
+def test_end_of_a_long_output_that_begins_within_a_character_is_utf_8(cut: int) -> None:
+    data = ("\u20ac" * TAIL).encode()[cut : cut + TAIL]
+    assert set(decode_windows_output(data, "cp850")) == {"\u20ac"}
