@@ -278,6 +278,7 @@ def test_watch_status_returns_the_events_and_the_failure_of_imds(minion: Minion,
     beacons = watch(timeout=1)
     event_id = azure.announce("vm1")
     beacons.tick_until(bool)
+    beacons.wait_until_written()
     status = minion.call("watch_status", "azure_events")["azure_events"]
     assert (status["resource_name"], status["error"], [event["event_id"] for event in status["events"]]) == (
         "vm1",
@@ -364,7 +365,9 @@ def test_grain_is_off_by_default_and_reads_the_disk_only(minion: Minion, azure: 
     import salt.loader
 
     event_id = azure.announce("vm1")
-    watch().tick_until(bool)
+    beacons = watch()
+    beacons.tick_until(bool)
+    beacons.wait_until_written()
     opts = dict(minion.opts, azure_events={"endpoint": "http://127.0.0.1:9"})
     assert "azure_events" not in salt.loader.grains(dict(opts), force_refresh=True)
     opts["azure_events_grain"] = True
