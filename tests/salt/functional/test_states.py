@@ -94,10 +94,15 @@ def test_settled_waits_for_the_end(minion: Minion, azure: Azure) -> None:
     changes = {"events": {"old": [event_id], "new": []}}
     planned = minion.state("settled", test=True)
     assert (planned["result"], planned["changes"]) == (None, changes)
-    timer = threading.Timer(1.5, azure.cancel, [event_id])
-    timer.start()
-    ret = minion.state("settled", timeout=20, poll_interval=0.25)
-    timer.join()
+
+    def cancel_after_a_poll() -> None:
+        azure.wait_for_polls("vm1", more=1)
+        azure.cancel(event_id)
+
+    canceling = threading.Thread(target=cancel_after_a_poll)
+    canceling.start()
+    ret = minion.state("settled", timeout=60, poll_interval=0.25)
+    canceling.join()
     assert (ret["result"], ret["changes"]) == (True, changes)
 
 
