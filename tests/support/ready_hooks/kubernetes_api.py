@@ -12,7 +12,6 @@ from __future__ import annotations
 import copy
 import json
 import re
-import time
 import uuid
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -44,13 +43,11 @@ class KubernetesApi:
         self.pods: dict[tuple[str, str], Json] = {}
         # names of pods that a PodDisruptionBudget protects
         self.protected: set[str] = set()
-        # seconds between the eviction of a pod and its end; None: it does not end
-        self.termination: float | None = 0.0
-        # such as ("create", "pods/eviction")
-        self.forbidden: set[tuple[str, str]] = set()
-        # if it is set, all others are forbidden, too
+        # whether the others end after their eviction
+        self.ends_pods = True
+        # such as ("create", "pods/eviction"); None: all requests are allowed
         self.allowed: set[tuple[str, str]] | None = None
-        self._ends: dict[tuple[str, str], float] = {}
+        self.forbidden: set[tuple[str, str]] = set()
         server.otherwise = self.answer
 
     def add_node(self, name: str, boot_id: str = "", **spec: Any) -> Json:
@@ -80,13 +77,11 @@ class KubernetesApi:
         return self.nodes[name]["spec"].get("unschedulable") is True
 
     def pod_names(self) -> list[str]:
-        self._end_pods()
         return sorted(name for _namespace, name in self.pods)
 
     def answer(self, request: Request) -> Answer:
         if request.headers.get("Authorization") != f"Bearer {TOKEN}":
             return _failure(401, "Unauthorized", "Unauthorized")
-        self._end_pods()
         parts = urlsplit(request.target)
         return (
             _discovery(parts.path)
@@ -148,16 +143,11 @@ class KubernetesApi:
         if key[1] in self.protected:
             text = "Cannot evict pod as it would violate the pod's disruption budget."
             return _failure(429, "TooManyRequests", text, causes=[{"reason": "DisruptionBudget", "message": text}])
-        self.pods[key]["metadata"]["deletionTimestamp"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        if self.termination is not None:
-            self._ends[key] = time.monotonic() + self.termination
+        if self.ends_pods:
+            del self.pods[key]
+        else:
+            self.pods[key]["metadata"]["deletionTimestamp"] = "2026-11-21T12:54:00Z"
         return _json(201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"})
-
-    def _end_pods(self) -> None:
-        for key, end in list(self._ends.items()):
-            if time.monotonic() >= end:
-                del self._ends[key]
-                self.pods.pop(key, None)
 
 
 def kubeconfig(server: WebServer, authority: str, token: str = TOKEN) -> str:

@@ -41,9 +41,7 @@ class Load:
         self._client.shell(f"rm -rf {_FOLDER}; mkdir {_FOLDER}; touch {_FOLDER}/run {_FOLDER}/acknowledged")
         self._client.write(f"{_FOLDER}/write", script)
         for number, unit in enumerate(self._units):
-            self._client.run(
-                "systemd-run", "--quiet", "--collect", f"--unit={unit}", "sh", f"{_FOLDER}/write", str(number)
-            )
+            self._client.start(unit, "sh", f"{_FOLDER}/write", str(number))
         return self
 
     def __exit__(
@@ -51,7 +49,8 @@ class Load:
     ) -> None:
         self._client.run("rm", f"{_FOLDER}/run")
         if error is None:
-            wait_until(lambda: not any(self._runs(unit) for unit in self._units), "the writers end")
+            is_active = ("systemctl", "is-active", "--quiet", *self._units)
+            wait_until(lambda: self._client.run(*is_active, check=False).returncode != 0, "the writers end")
         else:
             self._client.run("systemctl", "kill", "--signal=KILL", *self._units, check=False)
 
@@ -70,6 +69,3 @@ class Load:
         assert acknowledged
         found = ask(host, "SELECT number FROM acknowledged", self._port)
         return acknowledged - {int(line) for line in found.split()}
-
-    def _runs(self, unit: str) -> bool:
-        return self._client.run("systemctl", "is-active", unit, check=False).stdout.strip() == "active"

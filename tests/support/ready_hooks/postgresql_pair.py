@@ -26,13 +26,15 @@ shared_buffers = 16MB
 class PostgresqlPair:
     """Two hosts; the first has the primary after `reset`, and the second has the replica.
 
-    ``settings`` are lines for postgresql.conf of both.
+    Attributes:
+        is_fresh: whether nothing has changed since `reset`; a test that changes something sets it to False.
     """
 
-    def __init__(self, first: WorkloadHost, second: WorkloadHost, settings: str = "") -> None:
+    def __init__(self, first: WorkloadHost, second: WorkloadHost) -> None:
         self.first, self.second = first, second
+        self.is_fresh = False
         for host in (first, second):
-            host.write("/etc/postgresql/15/main/conf.d/lab.conf", _SETTINGS + settings)
+            host.write("/etc/postgresql/15/main/conf.d/lab.conf", _SETTINGS)
             host.write(HBA, _HBA)
             host.run("systemctl", "enable", "--quiet", "postgresql.service")
         first.run("systemctl", "start", UNIT)

@@ -138,3 +138,21 @@ def printed_play(page: str, folder: Path, *hosts: WorkloadHost) -> Iterator[Prin
                 if host.host.is_up:
                     host.run("systemctl", "disable", "--now", SERVICE, check=False)
                     host.run("rm", "-rf", *LEFT_BEHIND)
+
+
+def entries(page: str) -> list[dict[str, Any]]:
+    """Return the entries of all lists `hook_runner_ready_hooks` that a page prints, in their order."""
+    blocks = [printed for printed in printed_in(f"docs/ready-hooks/{page}.md") if printed.language == "yaml"]
+    return [entry for block in blocks for entry in _entries_in(yaml.safe_load(block.text))]
+
+
+def options_of(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of the hook: all keys but those of the role."""
+    return {name: value for name, value in entry.items() if name not in ("use", "settings")}
+
+
+def _entries_in(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield from value.get("hook_runner_ready_hooks", ())
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _entries_in(each)

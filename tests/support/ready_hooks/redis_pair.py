@@ -45,19 +45,24 @@ sentinel failover-timeout {NAME} 20000
 
 
 class RedisPair:
-    """Redis and Sentinel on two hosts; the first one is the master."""
+    """Redis and Sentinel on two hosts; the first one is the master.
+
+    Attributes:
+        is_fresh: whether all is as after `start`; a test that changes it sets it to False.
+    """
 
     def __init__(self, first: WorkloadHost, second: WorkloadHost) -> None:
         self.first, self.second = first, second
         self.hosts = (first, second)
+        self.is_fresh = False
         self.sentinels = [f"{each.host.address}:{SENTINEL_PORT}" for each in self.hosts]
 
-    def start(self, redis: str = REDIS) -> None:
+    def start(self) -> None:
         """Start all with empty data, and wait until the first Sentinel could fail over."""
         self.stop()
         for host in self.hosts:
             follow = "" if host is self.first else f"replicaof {self.first.host.address} {PORT}\n"
-            self._own(host, "/etc/redis/redis.conf", redis + follow)
+            self._own(host, "/etc/redis/redis.conf", REDIS + follow)
             self._own(host, "/etc/redis/sentinel.conf", SENTINEL.format(address=self.first.host.address))
             host.write(SECRET, PASSWORD + "\n", 0o600)
             host.run("systemctl", "start", "redis-server")
@@ -65,6 +70,7 @@ class RedisPair:
         for host in self.hosts:
             host.run("systemctl", "start", "redis-sentinel")
         wait_until(lambda: self.promotable() == 1, "Sentinel knows the replica")
+        self.is_fresh = True
 
     def stop(self) -> None:
         """End all, and remove their data."""

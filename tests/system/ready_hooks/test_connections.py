@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from support.ready_hooks import background
 from support.ready_hooks.printed_play import printed_play
 from support.ready_hooks.workload_host import Completed, WorkloadHost
 from support.wait import wait_until
@@ -41,14 +40,14 @@ class Site:
     def connect(self, port: int) -> None:
         """Start a download that takes longer than any test."""
         url = f"http://{self.web.host.address}:{port}/large"
-        background.start(self.client, "client", ["curl", "-sS", "--output", "/dev/null", url])
+        self.client.start("client", "curl", "-sS", "--output", "/dev/null", url)
         wait_until(lambda: self.established(port), "a connection")
 
     def established(self, port: int) -> str:
         return self.web.run("ss", "-Hnt", "state", "established", f"sport = :{port}").stdout
 
     def disconnect(self) -> None:
-        background.kill(self.client, "client")
+        self.client.kill("client")
 
 
 @pytest.fixture(scope="module")
@@ -67,18 +66,6 @@ def site(made: Site) -> Iterator[Site]:
     made.disconnect()
 
 
-@pytest.mark.parametrize("port", [80, 443])
-def test_prepare_waits_for_the_end_of_a_connection(site: Site, port: int) -> None:
-    site.connect(port)
-    with ThreadPoolExecutor(1) as later:
-        prepared = later.submit(site.hook, "prepare")
-        wait_until(lambda: site.web.run("pgrep", "-f", "ready_hooks connections", check=False).stdout, "the hook")
-        assert (bool(site.established(port)), prepared.done()) == (True, False)
-        site.disconnect()
-        assert prepared.result().returncode == 0
-    assert not site.established(port)
-
-
 def test_ignored_networks_and_other_ports_do_not_count(site: Site) -> None:
     site.connect(443)
     own = site.client.host.address
@@ -86,31 +73,6 @@ def test_ignored_networks_and_other_ports_do_not_count(site: Site) -> None:
         assert site.hook("prepare", wait="5s", **options).returncode == 0
     failed = site.hook("prepare", wait="1s", ignore="168.63.129.16")
     assert (failed.returncode, f"{own}: 1" in failed.stderr) == (1, True)
-
-
-def test_on_timeout_continue_succeeds_with_a_warning(site: Site) -> None:
-    site.connect(80)
-    continued = site.hook("prepare", wait="1s", on_timeout="continue")
-    assert (continued.returncode, "not ended within 1 s: 1" in continued.stderr) == (0, True)
-
-
-def test_hook_ends_itself_within_hook_seconds(site: Site) -> None:
-    site.connect(80)
-    failed = site.hook("prepare", seconds=1)
-    assert (failed.returncode, "have not ended within" in failed.stderr) == (1, True)
-    # a quiet time that does not fit the time of the hook
-    site.disconnect()
-    wait_until(lambda: not site.established(80), "no connection")
-    failed = site.hook("prepare", seconds=1, quiet_for="10s")
-    assert failed.returncode == 1
-
-
-def test_recover_and_dry_run_do_nothing(site: Site) -> None:
-    site.connect(80)
-    assert site.hook("recover").returncode == 0
-    dry = site.hook("prepare", dry_run=True)
-    assert (dry.returncode, "connections: 1" in dry.stdout) == (0, True)
-    assert site.web.record("connections") is None
 
 
 def test_check_warns_about_a_port_without_a_program(site: Site) -> None:
@@ -140,3 +102,13 @@ def test_printed_play_waits_for_connections_before_an_event(site: Site, tmp_path
             site.disconnect()
             prepared.result()
         play.recover()
+
+
+def test_on_timeout_continue_succeeds_with_a_warning(site: Site) -> None:
+    site.connect(80)
+    assert site.hook("recover").returncode == 0
+    dry = site.hook("prepare", dry_run=True)
+    assert (dry.returncode, "connections: 1" in dry.stdout) == (0, True)
+    continued = site.hook("prepare", wait="1s", on_timeout="continue")
+    assert (continued.returncode, "not ended within 1 s: 1" in continued.stderr) == (0, True)
+    assert site.web.record("connections") is None

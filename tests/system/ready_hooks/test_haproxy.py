@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from support.ready_hooks import background
 from support.ready_hooks.printed_play import printed_play
-from support.ready_hooks.workload_host import Completed, WorkloadHost
+from support.ready_hooks.workload_host import RECORDS, Completed, WorkloadHost
 from support.recipes import printed
 from support.wait import wait_until
 
@@ -94,21 +93,17 @@ class Pool:
     def open_session(self) -> None:
         """Start one request that web1 answers slowly."""
         self.ask("set server web/web2 state maint")
-        command = ["curl", "-sS", "--output", "/dev/null", "http://127.0.0.1/slow"]
-        background.start(self.lb, "client", command)
+        self.lb.start("client", "curl", "-sS", "--output", "/dev/null", "http://127.0.0.1/slow")
         wait_until(lambda: self.sessions() == 1, "a session")
         self.ask("set server web/web2 state ready")
 
-    def end_session(self) -> None:
-        background.kill(self.lb, "client")
-
     def reset(self) -> None:
-        background.kill(self.lb, "client")
-        background.kill(self.lb, "second")
-        background.kill(self.web, "hook")
+        self.lb.kill("client")
+        self.lb.kill("second")
+        self.web.kill("hook")
         self.web.run("systemctl", "start", "nginx")
         self.restart()
-        self.web.run("rm", "-rf", "/var/lib/azure-scheduled-events/ready-hooks")
+        self.web.run("rm", "-rf", RECORDS)
 
     def restart(self) -> None:
         self.lb.run("systemctl", "reset-failed", "haproxy", check=False)  # its starts are counted
@@ -116,7 +111,7 @@ class Pool:
 
     def start_second(self) -> str:
         """Start another HAProxy, and return the address of its socket."""
-        background.start(self.lb, "second", ["haproxy", "-db", "-f", "/etc/haproxy/second.cfg"])
+        self.lb.start("second", "haproxy", "-db", "-f", "/etc/haproxy/second.cfg")
         wait_until(lambda: "web1" in self.ask("show servers state", "second"), "another HAProxy")
         return f"{LB}:9996"
 
@@ -165,7 +160,7 @@ def test_prepare_waits_for_sessions_and_recover_for_the_check(pool: Pool, later:
     prepared: Future[Completed] = later.submit(pool.prepare)
     wait_until(lambda: pool.state() == "drain", "drain")
     assert (pool.is_served_by_web1(), prepared.done()) == (False, False)
-    pool.end_session()
+    pool.lb.kill("client")
     assert (prepared.result().returncode, pool.state()) == (0, "maint")
     pool.web.run("systemctl", "stop", "nginx")
     recovered: Future[Completed] = later.submit(pool.recover)
@@ -199,7 +194,7 @@ def test_load_balancer_that_does_not_answer_is_completed_later(pool: Pool) -> No
     both = [second, pool.socket]
     assert pool.prepare(socket=both).returncode == 0
     assert (pool.state(), pool.states("second")["web/web1"]) == ("maint", "maint")
-    background.kill(pool.lb, "second")
+    pool.lb.kill("second")
     # a second event: the other load balancer is prepared again, and the record stays
     pool.ask("set server web/web1 state ready")
     repeated = pool.prepare(socket=both)
@@ -210,25 +205,6 @@ def test_load_balancer_that_does_not_answer_is_completed_later(pool: Pool) -> No
     pool.start_second()
     assert (pool.recover().returncode, pool.record()) == (0, None)
     assert (pool.states("second")["web/web1"], pool.state()) == ("ready", "ready")
-
-
-@pytest.mark.parametrize(
-    ("on_timeout", "status", "state", "sessions"),
-    [("fail", 1, "drain", 1), ("continue", 0, "maint", 1), ("shutdown-sessions", 0, "maint", 0)],
-)
-def test_on_timeout_decides_about_sessions(pool: Pool, on_timeout: str, status: int, state: str, sessions: int) -> None:
-    pool.open_session()
-    prepared = pool.prepare(wait="1s", on_timeout=on_timeout)
-    assert (prepared.returncode, pool.state()) == (status, state)
-    wait_until(lambda: pool.sessions() == sessions, f"{sessions} sessions")
-    assert "sessions that have not ended" in prepared.stderr
-    assert (pool.recover().returncode, pool.state(), pool.record()) == (0, "ready", None)
-
-
-def test_recover_after_a_failed_prepare_keeps_the_sessions(pool: Pool) -> None:
-    pool.open_session()
-    assert pool.prepare(wait="0s").returncode == 1
-    assert (pool.recover().returncode, pool.state(), pool.sessions()) == (0, "ready", 1)
 
 
 def test_prepare_drains_again_after_a_restart_of_haproxy(pool: Pool, later: ThreadPoolExecutor) -> None:
@@ -243,41 +219,6 @@ def test_prepare_drains_again_after_a_restart_of_haproxy(pool: Pool, later: Thre
     assert (pool.prepare().returncode, pool.state()) == (0, "maint")
     pool.restart()
     assert (pool.recover().returncode, pool.state(), pool.record()) == (0, "ready", None)
-
-
-def test_killed_hook_leaves_what_recover_undoes_after_a_reboot(pool: Pool) -> None:
-    pool.open_session()
-    background.start(pool.web, "hook", pool.web.hook_command("haproxy", "prepare", pool.options))
-    wait_until(lambda: pool.state() == "drain", "drain")
-    background.kill(pool.web, "hook")
-    assert (pool.state(), pool.record()) == ("drain", {pool.socket: ["web/web1"]})
-    pool.web.host.reboot()
-    pool.web.run("systemctl", "start", "nginx")
-    background.start(pool.web, "hook", pool.web.hook_command("haproxy", "recover", pool.options))
-    background.kill(pool.web, "hook")
-    assert (pool.recover().returncode, pool.state(), pool.record()) == (0, "ready", None)
-    assert (pool.recover().returncode, pool.state()) == (0, "ready")
-
-
-def test_dry_run_changes_nothing(pool: Pool) -> None:
-    dry = pool.prepare(dry_run=True)
-    assert (dry.returncode, pool.state(), pool.record()) == (0, "ready", None)
-    assert "would set web/web1 to maint" in dry.stdout
-    pool.prepare()
-    dry = pool.recover(dry_run=True)
-    assert (dry.returncode, pool.state(), pool.record()) == (0, "maint", {pool.socket: ["web/web1"]})
-    assert "would set web/web1 to ready" in dry.stdout
-
-
-def test_hook_ends_itself_within_hook_seconds(pool: Pool) -> None:
-    pool.open_session()
-    ended = pool.web.hook("haproxy", "prepare", pool.options, seconds=2)
-    assert (ended.returncode, "sessions that have not ended" in ended.stderr) == (1, True)
-    pool.end_session()
-    pool.prepare()
-    pool.web.run("systemctl", "stop", "nginx")
-    ended = pool.web.hook("haproxy", "recover", pool.options, seconds=2)
-    assert (ended.returncode, "L4CON" in ended.stderr, pool.state()) == (1, True, "drain")
 
 
 @pytest.mark.parametrize(
@@ -298,11 +239,6 @@ def test_mistake_is_found_by_check_and_named_by_prepare(pool: Pool, options: dic
     assert (prepared.returncode, says in prepared.stderr, pool.states()) == (1, True, before), prepared.stderr
 
 
-def test_check_passes_and_shows_the_state(pool: Pool) -> None:
-    checked = pool.web.hook("haproxy", "check", pool.options)
-    assert (checked.returncode, "web/web1" in checked.stdout, checked.stderr) == (0, True, "")
-
-
 def test_printed_play_takes_the_server_out_for_an_event(pool: Pool, tmp_path: Path) -> None:
     with printed_play("haproxy", tmp_path, pool.web) as play:
         play.apply()
@@ -313,3 +249,46 @@ def test_printed_play_takes_the_server_out_for_an_event(pool: Pool, tmp_path: Pa
         pool.web.run("systemctl", "start", "nginx")
         play.recover()
         assert (pool.state(), pool.is_served_by_web1(), pool.record()) == ("ready", True, None)
+
+
+@pytest.mark.parametrize(
+    ("on_timeout", "status", "state", "sessions"),
+    [("fail", 1, "drain", 1), ("continue", 0, "maint", 1), ("shutdown-sessions", 0, "maint", 0)],
+)
+def test_on_timeout_decides_about_sessions(pool: Pool, on_timeout: str, status: int, state: str, sessions: int) -> None:
+    pool.open_session()
+    prepared = pool.prepare(wait="1s", on_timeout=on_timeout)
+    assert (prepared.returncode, pool.state()) == (status, state)
+    wait_until(lambda: pool.sessions() == sessions, f"{sessions} sessions")
+    assert "sessions that have not ended" in prepared.stderr
+    assert (pool.recover().returncode, pool.state(), pool.record()) == (0, "ready", None)
+    assert pool.sessions() == sessions
+
+
+def test_recover_fails_while_the_check_of_haproxy_fails(pool: Pool) -> None:
+    pool.prepare()
+    pool.web.run("systemctl", "stop", "nginx")
+    ended = pool.web.hook("haproxy", "recover", pool.options, seconds=2)
+    assert (ended.returncode, "L4CON" in ended.stderr, pool.state()) == (1, True, "drain")
+
+
+def test_killed_hook_leaves_what_recover_undoes_after_a_reboot(pool: Pool) -> None:
+    pool.open_session()
+    pool.web.start_hook("haproxy", "prepare", pool.options)
+    wait_until(lambda: pool.state() == "drain", "drain")
+    pool.web.kill("hook")
+    assert (pool.state(), pool.record()) == ("drain", {pool.socket: ["web/web1"]})
+    pool.web.host.reboot()
+    pool.web.run("systemctl", "start", "nginx")
+    pool.web.start_hook("haproxy", "recover", pool.options)
+    pool.web.kill("hook")
+    for _again in range(2):
+        assert (pool.recover().returncode, pool.state(), pool.record()) == (0, "ready", None)
+
+
+def test_check_and_dry_run_show_the_state(pool: Pool) -> None:
+    checked = pool.web.hook("haproxy", "check", pool.options)
+    assert (checked.returncode, "web/web1" in checked.stdout, checked.stderr) == (0, True, "")
+    dry = pool.prepare(dry_run=True)
+    assert (dry.returncode, "would set web/web1 to maint" in dry.stdout) == (0, True)
+    assert (pool.state(), pool.record()) == ("ready", None)

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.ready_hooks import background, page
-from support.ready_hooks.printed_play import printed_play
+from support.ready_hooks.printed_play import entries, options_of, printed_play
 from support.ready_hooks.workload_host import WorkloadHost
 from support.recipes import printed
 from support.wait import wait_until
@@ -25,6 +24,8 @@ FILE = "/srv/health/ready"
 FLAG = "/etc/nginx/maintenance"
 TRACKED = "/etc/keepalived/interruption"
 VIRTUAL_ADDRESS = "10.0.0.100"
+# the other entries of the page
+_PLAY, CREATE, WRITE = map(options_of, entries("health-file"))
 
 
 class WebServer:
@@ -52,7 +53,7 @@ class WebServer:
         return self.host.shell(f"stat -c '%a %U %G %F' {path}; cat {path}")
 
     def reset(self) -> None:
-        background.kill(self.host, "hook")
+        self.host.kill("hook")
         self.host.shell(f"rm -rf {FLAG} {TRACKED} {FILE} /var/lib/azure-scheduled-events/ready-hooks /tmp/answers")
         self.host.shell(f"echo up >{FILE}; chown www-data:nogroup {FILE}; chmod 640 {FILE}")
         self.host.run("systemctl", "start", "nginx")
@@ -97,7 +98,7 @@ def test_absent_file_stays_absent(web: WebServer) -> None:
 
 @pytest.mark.parametrize("existed", [False, True])
 def test_recover_removes_only_the_flag_that_prepare_created(web: WebServer, existed: bool) -> None:
-    options = {"path": FLAG, "action": "create"}
+    options = {**CREATE, "wait": 0}
     assert web.status("/") == "200"
     if existed:
         web.host.shell(f"echo by hand >{FLAG}")
@@ -107,13 +108,9 @@ def test_recover_removes_only_the_flag_that_prepare_created(web: WebServer, exis
 
 
 def test_written_file_moves_the_address_of_keepalived(web: WebServer) -> None:
-    options = {"path": TRACKED, "action": "write", "content": 1}
+    options = {**WRITE, "wait": 0}
     web.host.run("systemctl", "start", "keepalived")
     try:
-        wait_until(web.has_virtual_address, "the address")
-        assert web.run("prepare", options)[0] == 0
-        wait_until(lambda: not web.has_virtual_address(), "no address")
-        assert web.run("recover", options)[0] == 0
         wait_until(web.has_virtual_address, "the address")
         web.host.shell(f"echo 0 >{TRACKED}; chmod 600 {TRACKED}")
         before = web.about(TRACKED)
@@ -123,17 +120,6 @@ def test_written_file_moves_the_address_of_keepalived(web: WebServer) -> None:
         wait_until(web.has_virtual_address, "the address")
     finally:
         web.host.run("systemctl", "stop", "keepalived")
-
-
-def test_second_event_keeps_the_first_file_over_a_reboot(web: WebServer) -> None:
-    before = web.about(FILE)
-    assert web.run("prepare", {"path": FILE})[0] == 0
-    web.host.host.reboot()
-    web.host.run("systemctl", "start", "nginx")
-    assert web.probe() == "404"
-    web.host.shell(f"echo deployed >{FILE}")
-    assert (web.run("prepare", {"path": FILE})[0], web.probe()) == (0, "404")
-    assert (web.run("recover", {"path": FILE})[0], web.about(FILE)) == (0, before)
 
 
 def test_change_of_another_program_stays(web: WebServer) -> None:
@@ -147,58 +133,11 @@ def test_change_of_another_program_stays(web: WebServer) -> None:
 def test_killed_hook_leaves_what_recover_undoes(web: WebServer) -> None:
     before = web.about(FILE)
     options = {"path": FILE, "wait": "1h"}
-    background.start(web.host, "hook", web.host.hook_command("health-file", "prepare", options))
+    web.host.start_hook("health-file", "prepare", options, seconds=7200)
     wait_until(lambda: web.probe() == "404", "no file")
-    background.kill(web.host, "hook")
+    web.host.kill("hook")
     assert (web.run("recover", options)[0], web.about(FILE)) == (0, before)
     assert (web.run("recover", options)[0], web.about(FILE)) == (0, before)
-
-
-def test_hook_ends_itself_within_hook_seconds(web: WebServer) -> None:
-    status, output = web.run("prepare", {"path": FILE, "wait": "1h"}, seconds=1)
-    assert (status, "time of the hook" in output, web.probe()) == (1, True, "404")
-    status, output = web.run("recover", {"path": FILE, "check_command": ["sh", "-c", "echo not yet; exit 1"]}, 1)
-    assert (status, "not yet" in output, web.probe()) == (1, True, "404")
-    assert web.run("recover", {"path": FILE, "check_command": ["sleep", "60"]}, 1)[0] == 1
-    assert (web.run("recover", {"path": FILE})[0], web.probe()) == (0, "200")
-
-
-def test_dry_run_changes_nothing(web: WebServer) -> None:
-    status, output = web.run("prepare", {"path": FILE, "dry_run": True, "wait": "1h"})
-    assert (status, f"would remove {FILE}" in output, web.probe()) == (0, True, "200")
-    assert web.host.record("health-file") is None
-    web.run("prepare", {"path": FILE})
-    status, output = web.run("recover", {"path": FILE, "dry_run": True, "check_command": ["false"]})
-    assert (status, f"would restore {FILE}" in output, web.probe()) == (0, True, "404")
-    assert web.host.record("health-file") is not None
-
-
-@pytest.mark.parametrize(
-    ("options", "status", "says"),
-    [
-        ({"path": "/srv/missing/ready"}, 1, "/srv/missing: "),
-        ({"path": "/srv/health"}, 1, "neither a file"),
-        ({"path": "/sys/ready"}, 1, "/sys: "),
-        ({"path": FILE, "check_command": ["crul", "-f"]}, 1, "crul: "),
-        ({"path": FILE, "action": "delete"}, 2, "remove, create, write"),
-        ({"path": "ready"}, 2, "absolute path"),
-        ({"path": "/srv/health/raedy"}, 0, "nothing to do"),
-        ({"path": FILE, "check_command": ["curl", "-f"]}, 0, "present"),
-    ],
-)
-def test_check_finds_mistakes(web: WebServer, options: dict[str, Any], status: int, says: str) -> None:
-    found, output = web.run("check", options)
-    assert (found, says in output, web.probe()) == (status, True, "200"), output
-
-
-def test_entries_for_a_flag_and_for_keepalived_work(web: WebServer) -> None:
-    flag, vrrp = (entry for entry in page.entries("health-file") if "name" in entry)
-    for entry in (flag, vrrp):
-        assert web.run("prepare", {**page.options(entry), "wait": 0})[0] == 0
-    assert (web.status("/"), web.host.shell(f"cat {TRACKED}")) == ("503", "1")
-    for entry in (flag, vrrp):
-        assert web.run("recover", page.options(entry))[0] == 0
-    assert (web.status("/"), web.host.run("test", "-e", TRACKED, check=False).returncode) == ("200", 1)
 
 
 def test_printed_play_fails_the_probe_for_an_event(web: WebServer, tmp_path: Path) -> None:
@@ -211,3 +150,37 @@ def test_printed_play_fails_the_probe_for_an_event(web: WebServer, tmp_path: Pat
         web.host.run("systemctl", "start", "nginx")
         play.recover()
         assert (web.probe(), web.host.record("health-file")) == ("200", None)
+
+
+def test_second_event_keeps_the_first_file(web: WebServer) -> None:
+    before = web.about(FILE)
+    assert web.run("prepare", {"path": FILE})[0] == 0
+    web.host.shell(f"echo deployed >{FILE}")
+    assert (web.run("prepare", {"path": FILE})[0], web.probe()) == (0, "404")
+    assert (web.run("recover", {"path": FILE})[0], web.about(FILE)) == (0, before)
+
+
+def test_wait_or_check_that_exceeds_the_time_of_the_hook_is_a_failure(web: WebServer) -> None:
+    status, output = web.run("prepare", {"path": FILE, "wait": "1h"}, seconds=1)
+    assert (status, "time of the hook" in output, web.probe()) == (1, True, "404")
+    status, output = web.run("recover", {"path": FILE, "check_command": ["sh", "-c", "echo not yet; exit 1"]}, 1)
+    assert (status, "not yet" in output, web.probe()) == (1, True, "404")
+    assert (web.run("recover", {"path": FILE})[0], web.probe()) == (0, "200")
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "says"),
+    [
+        ({"path": "/srv/missing/ready"}, 1, "/srv/missing: "),
+        ({"path": "/srv/health"}, 1, "neither a file"),
+        ({"path": "/sys/ready"}, 1, "/sys: "),
+        ({"path": FILE, "check_command": ["crul", "-f"]}, 1, "crul: "),
+        ({"path": "/srv/health/raedy"}, 0, "nothing to do"),
+        ({"path": FILE, "check_command": ["curl", "-f"]}, 0, "present"),
+    ],
+)
+def test_check_and_dry_run_change_nothing(web: WebServer, options: dict[str, Any], status: int, says: str) -> None:
+    found, output = web.run("check", options)
+    assert (found, says in output, web.probe()) == (status, True, "200"), output
+    web.run("prepare", {**options, "dry_run": True, "wait": "1h"})
+    assert (web.probe(), web.host.record("health-file")) == ("200", None)

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The ready hook kubernetes: Debian's kubectl against an API server in memory."""
+"""The ready hook kubernetes, and its page: Debian's kubectl against an API server in memory."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from support.hosts.bridge import GATEWAY
 from support.ready_hooks.certificates import Certificates
 from support.ready_hooks.kubernetes_api import KubernetesApi, kubeconfig
-from support.ready_hooks.web_server import Answer, WebServer
+from support.ready_hooks.printed_play import entries, printed_play
+from support.ready_hooks.web_server import Answer, Request, WebServer
 from support.ready_hooks.workload_host import RECORDS, Completed, WorkloadHost
+from support.recipes.printed import find
 from support.wait import wait_until
 
 pytestmark = pytest.mark.all
@@ -56,14 +59,6 @@ def annotation(api: KubernetesApi) -> str | None:
     return value
 
 
-def test_prepare_drains_and_recover_uncordons(host: WorkloadHost, api: KubernetesApi) -> None:
-    done = drain(host)
-    assert (done.returncode, api.is_cordoned(NODE), api.pod_names()) == (0, True, ["agent", "elsewhere"])
-    assert annotation(api) == "Reboot 75BA7D9B-F708-406F-B6A6-E16F4461F46B"
-    assert drain(host, "recover").returncode == 0
-    assert (api.is_cordoned(NODE), annotation(api), host.record("kubernetes")) == (False, None, None)
-
-
 def test_node_cordoned_by_an_operator_stays_cordoned(host: WorkloadHost, api: KubernetesApi) -> None:
     api.nodes[NODE]["spec"]["unschedulable"] = True
     assert drain(host).returncode == 0
@@ -80,114 +75,12 @@ def test_operator_who_removes_the_annotation_keeps_the_node_cordoned(host: Workl
     assert (api.is_cordoned(NODE), host.record("kubernetes")) == (True, None)
 
 
-def test_repeat_and_second_event_keep_the_record(host: WorkloadHost, api: KubernetesApi) -> None:
-    drain(host)
-    record = host.record("kubernetes")
-    api.add_pod("late", NODE)
-    second = host.hook("kubernetes", "prepare", OPTIONS, event={"ID": "second", "TYPE": "Freeze"})
-    assert (second.returncode, api.pod_names()) == (0, ["agent", "elsewhere"])
-    assert host.record("kubernetes") == record
-    assert annotation(api) == "Reboot 75BA7D9B-F708-406F-B6A6-E16F4461F46B"
-    for _again in range(2):
-        assert drain(host, "recover").returncode == 0
-    assert not api.is_cordoned(NODE)
-
-
 def test_lost_record_is_found_again_by_the_annotation(host: WorkloadHost, api: KubernetesApi) -> None:
     drain(host)
     host.shell(f"rm -rf {RECORDS}")
     drain(host)
     drain(host, "recover")
     assert (api.is_cordoned(NODE), annotation(api)) == (False, None)
-
-
-def test_disruption_budget_ends_the_drain_at_its_timeout(host: WorkloadHost, api: KubernetesApi) -> None:
-    api.protected.add("web")
-    done = drain(host, drain_timeout=2)
-    assert (done.returncode, "pods remain after 2 s" in done.stderr, "web" in done.stderr) == (1, True, True)
-    assert (api.is_cordoned(NODE), "web" in api.pod_names()) == (True, True)
-    assert drain(host, "recover").returncode == 0
-    assert not api.is_cordoned(NODE)
-
-
-def test_on_timeout_continue_is_a_warning(host: WorkloadHost, api: KubernetesApi) -> None:
-    api.termination = None
-    done = drain(host, drain_timeout=1, on_timeout="continue")
-    assert (done.returncode, "pods remain" in done.stderr, api.is_cordoned(NODE)) == (0, True, True)
-
-
-def test_budget_that_opens_in_time_lets_the_drain_succeed(host: WorkloadHost, api: KubernetesApi) -> None:
-    answers: list[Any] = []
-
-    def open_after_the_first_refusal(request: Any) -> Answer:
-        answer = api.answer(request)
-        if answer.status == 429:
-            answers.append(answer)
-            api.protected.clear()
-        return answer
-
-    api.protected.add("web")
-    api.server.otherwise = open_after_the_first_refusal
-    assert (drain(host).returncode, len(answers), api.pod_names()) == (0, 1, ["agent", "elsewhere"])
-
-
-def test_hook_seconds_end_the_drain_with_a_message(host: WorkloadHost, api: KubernetesApi) -> None:
-    api.termination = None
-    begin = time.monotonic()
-    done = drain(host, seconds=4)
-    assert (done.returncode, "pods remain" in done.stderr) == (1, True)
-    assert time.monotonic() - begin < 40
-
-
-def test_hook_that_is_killed_in_the_drain_is_undone(host: WorkloadHost, api: KubernetesApi) -> None:
-    api.termination = None
-    command = host.hook_command("kubernetes", "prepare", OPTIONS, seconds=300)
-    host.run("systemd-run", "--quiet", "--collect", "--unit=killed", *command)
-    wait_until(lambda: any("eviction" in request.target for request in api.server.requests), "the eviction")
-    host.run("systemctl", "kill", "--signal=KILL", "killed")
-    assert api.is_cordoned(NODE)
-    assert drain(host, "recover").returncode == 0
-    assert (api.is_cordoned(NODE), annotation(api), host.record("kubernetes")) == (False, None, None)
-
-
-@pytest.mark.parametrize("when", ["annotations", "unschedulable"])
-def test_hook_that_is_killed_before_a_change_is_undone(host: WorkloadHost, api: KubernetesApi, when: str) -> None:
-    def hang_at_the_change(request: Any) -> Answer:
-        if request.method == "PATCH" and when.encode() in request.body:
-            return api.server.hang(request)
-        return api.answer(request)
-
-    api.server.otherwise = hang_at_the_change
-    host.run(
-        "systemd-run", "--quiet", "--collect", "--unit=killed", *host.hook_command("kubernetes", "prepare", OPTIONS)
-    )
-    wait_until(
-        lambda: any(request.method == "PATCH" and when.encode() in request.body for request in api.server.requests)
-    )
-    host.run("systemctl", "kill", "--signal=KILL", "killed")
-    api.server.otherwise = api.answer
-    assert host.record("kubernetes")["cordoned"] == (when == "unschedulable")
-    assert drain(host, "recover").returncode == 0
-    assert (api.is_cordoned(NODE), annotation(api), host.record("kubernetes")) == (False, None, None)
-
-
-def test_recover_waits_until_the_kubelet_has_reported_this_boot(host: WorkloadHost, api: KubernetesApi) -> None:
-    drain(host)
-    host.host.reboot()
-    early = drain(host, "recover", wait_ready=1)
-    assert (early.returncode, "since the boot" in early.stderr, api.is_cordoned(NODE)) == (1, True, True)
-    api.nodes[NODE]["status"]["nodeInfo"]["bootID"] = host.host.boot_id
-    assert drain(host, "recover", wait_ready=1).returncode == 0
-    assert not api.is_cordoned(NODE)
-
-
-def test_node_that_is_not_ready_stays_cordoned(host: WorkloadHost, api: KubernetesApi) -> None:
-    drain(host)
-    api.nodes[NODE]["status"]["conditions"][0]["status"] = "Unknown"
-    early = drain(host, "recover", wait_ready=1)
-    assert (early.returncode, "not ready" in early.stderr, api.is_cordoned(NODE)) == (1, True, True)
-    assert drain(host, "recover", wait_ready=0).returncode == 0
-    assert not api.is_cordoned(NODE)
 
 
 def test_api_server_that_is_down_fails_and_recover_succeeds_later(
@@ -243,30 +136,6 @@ def test_pod_that_would_be_lost_needs_an_option(
     assert api.pod_names() == ["agent", "elsewhere"]
 
 
-def test_check_changes_nothing(host: WorkloadHost, api: KubernetesApi) -> None:
-    found = drain(host, "check")
-    assert (found.returncode, found.stdout) == (0, "kubernetes: web1: schedulable; a drain would evict 1 pods\n")
-    assert {request.method for request in api.server.requests if "accessreview" not in request.target} == {"GET"}
-    host.run("chmod", "0644", KUBECONFIG)
-    assert "0644" in drain(host, "check").stderr
-    assert drain(host, "check", kubectl="/missing/kubectl").returncode == 1
-
-
-def test_dry_run_changes_nothing(host: WorkloadHost, api: KubernetesApi) -> None:
-    done = drain(host, dry_run=True)
-    assert (done.returncode, done.stdout.count("would ")) == (0, 3)
-    assert {request.method for request in api.server.requests} == {"GET"}
-    assert host.record("kubernetes") is None
-    drain(host)
-    assert drain(host, "recover", dry_run=True).returncode == 0
-    assert (api.is_cordoned(NODE), host.record("kubernetes") is None) == (True, False)
-
-
-def test_recover_without_a_record_asks_nothing(host: WorkloadHost, api: KubernetesApi) -> None:
-    assert drain(host, "recover").returncode == 0
-    assert api.server.requests == []
-
-
 def test_options_of_the_drain_reach_the_server(host: WorkloadHost, api: KubernetesApi) -> None:
     drain(host, pod_selector="app=web", grace_period=7, context="drain@cluster")
     lists = [request.target for request in api.server.requests if request.target.startswith("/api/v1/pods?")]
@@ -280,3 +149,94 @@ def test_record_of_another_node_is_not_overwritten(host: WorkloadHost, api: Kube
     api.add_node("web9")
     assert drain(host, node="web9").returncode == 1
     assert host.record("kubernetes")["node"] == NODE
+
+
+def test_prepare_drains_and_recover_uncordons(host: WorkloadHost, api: KubernetesApi) -> None:
+    done = drain(host)
+    assert (done.returncode, api.is_cordoned(NODE), api.pod_names()) == (0, True, ["agent", "elsewhere"])
+    first = "Reboot 75BA7D9B-F708-406F-B6A6-E16F4461F46B"
+    assert annotation(api) == first
+    api.add_pod("late", NODE)
+    second = host.hook("kubernetes", "prepare", OPTIONS, event={"ID": "second", "TYPE": "Freeze"})
+    assert (second.returncode, annotation(api), api.pod_names()) == (0, first, ["agent", "elsewhere"])
+    assert drain(host, "recover", dry_run=True).returncode == 0
+    assert (api.is_cordoned(NODE), host.record("kubernetes") is None) == (True, False)
+    for _again in range(2):
+        assert drain(host, "recover").returncode == 0
+        assert (api.is_cordoned(NODE), annotation(api), host.record("kubernetes")) == (False, None, None)
+
+
+@pytest.mark.parametrize(("on_timeout", "status"), [("fail", 1), ("continue", 0)])
+def test_pod_that_stays_ends_the_drain_at_its_timeout(
+    host: WorkloadHost, api: KubernetesApi, on_timeout: str, status: int
+) -> None:
+    if on_timeout == "fail":
+        api.protected.add("web")
+    else:
+        api.ends_pods = False
+    done = drain(host, drain_timeout=2, on_timeout=on_timeout)
+    assert (done.returncode, "pods remain after 2 s" in done.stderr, "web" in done.stderr) == (status, True, True)
+    assert (api.is_cordoned(NODE), "web" in api.pod_names()) == (True, True)
+    assert drain(host, "recover").returncode == 0
+    assert not api.is_cordoned(NODE)
+
+
+@pytest.mark.parametrize("when", ["annotations", "unschedulable", "Eviction"])
+def test_hook_that_is_killed_at_a_request_is_undone(host: WorkloadHost, api: KubernetesApi, when: str) -> None:
+    def is_the_request(request: Request) -> bool:
+        return request.method in ("PATCH", "POST") and when.encode() in request.body
+
+    api.server.otherwise = lambda request: (api.server.hang if is_the_request(request) else api.answer)(request)
+    host.start_hook("kubernetes", "prepare", OPTIONS)
+    wait_until(lambda: any(map(is_the_request, api.server.requests)), "the request")
+    host.kill("hook")
+    api.server.otherwise = api.answer
+    assert host.record("kubernetes")["cordoned"] == (when != "annotations")
+    assert drain(host, "recover").returncode == 0
+    assert (api.is_cordoned(NODE), annotation(api), host.record("kubernetes")) == (False, None, None)
+
+
+@pytest.mark.parametrize("reason", ["not ready", "since the boot"])
+def test_recover_waits_until_the_node_is_ready_after_this_boot(
+    host: WorkloadHost, api: KubernetesApi, reason: str
+) -> None:
+    drain(host)
+    status = api.nodes[NODE]["status"]
+    if reason == "not ready":
+        status["conditions"][0]["status"] = "Unknown"
+    else:
+        host.host.reboot()
+    early = drain(host, "recover", wait_ready=1)
+    assert (early.returncode, reason in early.stderr, api.is_cordoned(NODE)) == (1, True, True)
+    status["conditions"][0]["status"], status["nodeInfo"]["bootID"] = "True", host.host.boot_id
+    assert drain(host, "recover", wait_ready=1).returncode == 0
+    assert not api.is_cordoned(NODE)
+
+
+def test_check_and_dry_run_change_nothing(host: WorkloadHost, api: KubernetesApi) -> None:
+    found = drain(host, "check")
+    assert (found.returncode, found.stdout) == (0, "kubernetes: web1: schedulable; a drain would evict 1 pods\n")
+    done = drain(host, dry_run=True)
+    assert (done.returncode, done.stdout.count("would "), host.record("kubernetes")) == (0, 3, None)
+    assert {request.method for request in api.server.requests if "accessreview" not in request.target} == {"GET"}
+    host.run("chmod", "0644", KUBECONFIG)
+    assert "0644" in drain(host, "check").stderr
+    assert drain(host, "check", kubectl="/missing/kubectl").returncode == 1
+
+
+def test_printed_play_drains_the_node_with_the_printed_permissions(
+    host: WorkloadHost, api: KubernetesApi, tmp_path: Path
+) -> None:
+    (entry,) = entries("kubernetes")
+    (role,) = yaml.safe_load_all(find("docs/ready-hooks/kubernetes.md", "drain-role.yaml").text)
+    api.allowed = {
+        (verb, resource) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]
+    }
+    api.add_pod("scratch", NODE, volumes=[{"name": "scratch", "emptyDir": {}}])
+    host.write(entry["kubeconfig"], kubeconfig(api.server, CA_FILE), 0o600)
+    with printed_play("kubernetes", tmp_path, host) as play:
+        play.apply()
+        play.prepare("Redeploy")
+        assert (api.is_cordoned(NODE), api.pod_names()) == (True, ["agent", "elsewhere"])
+        play.recover()
+        assert not api.is_cordoned(NODE)

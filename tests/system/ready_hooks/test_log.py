@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The ready hook log with the real journal of systemd, files and a full disk."""
+"""The ready hook log, and its page, with the real journal of systemd, files and a full disk."""
 
 from __future__ import annotations
 
 import json
-import subprocess
+import shlex
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.ready_hooks.printed_play import entries, printed_play
 from support.ready_hooks.workload_host import RECORDS, WorkloadHost
+from support.recipes.printed import COMMAND, printed_in
 from support.wait import wait_until
 
 pytestmark = pytest.mark.all
@@ -49,49 +52,6 @@ def journal(host: WorkloadHost, number: int) -> list[dict[str, Any]]:
     return wait_until(found, f"{number} lines in the journal")
 
 
-def test_log_of_all_stages_is_in_journal_and_file_with_outcome_and_duration(host: WorkloadHost) -> None:
-    for stage in ("prepare", "started"):
-        assert host.hook("log", stage, OPTIONS, event=EVENT).returncode == 0
-    done = host.hook("log", "recover", OPTIONS, event={**EVENT, "OUTCOME": "completed", "SECONDS_LEFT": ""})
-    assert done.returncode == 0
-    written = lines(host)
-    assert [(line["stage"], line["outcome"], line["seconds_left"]) for line in written] == [
-        ("prepare", "", 899),
-        ("started", "", 899),
-        ("recover", "completed", None),
-    ]
-    assert 0 <= written[2]["duration"] < 60
-    assert written[0]["description"] == EVENT["DESCRIPTION"]
-    assert written[0]["expected_duration"] is None
-    first, _second, third = journal(host, 3)
-    assert first["AZURE_EVENT_DESCRIPTION"] == EVENT["DESCRIPTION"]
-    assert (first["AZURE_EVENT_ID"], first["AZURE_EVENT_STAGE"], first["PRIORITY"]) == ("first", "prepare", "5")
-    assert first["MESSAGE"].splitlines() == [written[0]["text"]]
-    assert third["AZURE_EVENT_OUTCOME"] == "completed"
-    assert host.record("log") is None
-    assert host.shell(f"stat -c %a {FILE}").strip() == "640"
-
-
-def test_emergency_is_a_warning_in_the_journal(host: WorkloadHost) -> None:
-    host.hook("log", "emergency", {}, event=EVENT)
-    assert [line["PRIORITY"] for line in journal(host, 1)] == ["4"]
-
-
-def test_repeat_is_marked_and_recover_reports_all_prepared_events_once(host: WorkloadHost) -> None:
-    for event_id in ("first", "first", "second"):
-        host.hook("log", "prepare", OPTIONS, event={**EVENT, "ID": event_id})
-    host.hook("log", "started", OPTIONS, event={**EVENT, "ID": "first"})
-    for _again in range(2):
-        done = host.hook("log", "recover", OPTIONS, event={"ID": "second", "OUTCOME": "unknown"})
-        assert done.returncode == 0
-    written = lines(host)
-    assert [line["repeated"] for line in written[:4]] == [False, True, False, False]
-    assert [(line["event_id"], line["outcome"], line["resource"]) for line in written[4:]] == [
-        ("first", "completed", "web1"),
-        ("second", "unknown", "web1"),
-    ]
-
-
 def test_full_disk_leaves_whole_lines_and_does_not_fail(host: WorkloadHost) -> None:
     path = "/var/log/full/events.jsonl"
     host.shell("mkdir /var/log/full && mount -t tmpfs -o size=16k full /var/log/full")
@@ -126,18 +86,6 @@ def test_line_after_a_power_cut_is_whole(host: WorkloadHost) -> None:
     assert (cut, json.loads(whole)["event_id"]) == ('{"event_id": "cu', "first")
 
 
-def test_locked_file_is_waited_for_no_longer_than_the_time_limit(host: WorkloadHost) -> None:
-    host.write(FILE, "")
-    host.shell(f"systemd-run --quiet --unit=holder flock {FILE} sleep infinity")
-    try:
-        wait_until(lambda: host.run("flock", "--nonblock", FILE, "true", check=False).returncode == 1, "the lock")
-        done = host.hook("log", "prepare", OPTIONS, event=EVENT, seconds=1)
-        assert (done.returncode, lines(host)) == (0, [])
-        assert "locked" in done.stderr
-    finally:
-        host.shell("systemctl stop holder")
-
-
 def test_renamed_file_is_made_again(host: WorkloadHost) -> None:
     host.hook("log", "prepare", OPTIONS, event=EVENT)
     host.shell(f"mv {FILE} {FILE}.1")
@@ -145,26 +93,53 @@ def test_renamed_file_is_made_again(host: WorkloadHost) -> None:
     assert [line["stage"] for line in (*lines(host, FILE + ".1"), *lines(host))] == ["prepare", "started"]
 
 
-@pytest.mark.parametrize("make", ["ln -s /etc/passwd", "mkfifo", "mkdir"])
-def test_path_that_is_not_a_file_is_refused(host: WorkloadHost, make: str) -> None:
-    host.shell(f"{make} {FILE}")
-    assert host.hook("log", "prepare", OPTIONS, event=EVENT).returncode == 0
-    found = host.hook("log", "check", OPTIONS)
-    assert (found.returncode, FILE in found.stderr) == (1, True)
-    assert "azure" not in host.shell("cat /etc/passwd")
+def test_log_of_all_stages_is_in_journal_and_file_with_outcome_and_duration(host: WorkloadHost) -> None:
+    for stage in ("prepare", "prepare", "started"):
+        assert host.hook("log", stage, OPTIONS, event=EVENT).returncode == 0
+    for _again in range(2):
+        done = host.hook("log", "recover", OPTIONS, event={**EVENT, "OUTCOME": "completed", "SECONDS_LEFT": ""})
+        assert done.returncode == 0
+    written = lines(host)
+    assert [(line["stage"], line["repeated"], line["outcome"], line["seconds_left"]) for line in written] == [
+        ("prepare", False, "", 899),
+        ("prepare", True, "", 899),
+        ("started", False, "", 899),
+        ("recover", False, "completed", None),
+    ]
+    assert 0 <= written[3]["duration"] < 60
+    assert written[0]["description"] == EVENT["DESCRIPTION"]
+    assert written[0]["expected_duration"] is None
+    first, *_others, last = journal(host, 4)
+    assert first["AZURE_EVENT_DESCRIPTION"] == EVENT["DESCRIPTION"]
+    assert (first["AZURE_EVENT_ID"], first["AZURE_EVENT_STAGE"], first["PRIORITY"]) == ("first", "prepare", "5")
+    assert first["MESSAGE"].splitlines() == [written[0]["text"]]
+    assert last["AZURE_EVENT_OUTCOME"] == "completed"
+    assert host.record("log") is None
+    assert host.shell(f"stat -c %a {FILE}").strip() == "640"
 
 
 def test_check_reports_a_missing_folder_and_a_missing_journal(host: WorkloadHost) -> None:
     assert host.hook("log", "check", OPTIONS).returncode == 0
+    assert host.hook("log", "prepare", {**OPTIONS, "dry_run": True}, event=EVENT).stdout.count("would ") == 2
+    assert (host.host.file(FILE).exists(), host.record("log")) == (False, None)
     assert host.hook("log", "check", {"file": "/var/log/missing/events.jsonl"}).returncode == 1
     command = host.hook_command("log", "check", {})
     hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /run/systemd/journal && exec "$@"', "sh", *command]
     assert host.run(*hidden, check=False).returncode == 1
 
 
-def test_dry_run_writes_nothing(host: WorkloadHost) -> None:
-    done = host.hook("log", "prepare", {**OPTIONS, "dry_run": True}, event=EVENT)
-    assert done.stdout.count("would ") == 2
-    assert host.record("log") is None
-    with pytest.raises(subprocess.CalledProcessError):
-        lines(host)
+def test_printed_play_logs_an_event(host: WorkloadHost, tmp_path: Path) -> None:
+    (entry,) = entries("log")
+    printed = printed_in("docs/ready-hooks/log.md")
+    (example,) = [json.loads(block.text) for block in printed if block.language == "json"]
+    with printed_play("log", tmp_path, host) as play:
+        play.apply()
+        event_id = play.prepare("Redeploy")
+        play.recover()
+        written = lines(host, entry["file"])
+        assert [line["event_id"] for line in written] == [event_id] * len(written)
+        assert (written[0]["stage"], written[-1]["stage"]) == ("prepare", "recover")
+        assert list(written[-1]) == list(example)
+        host.run("journalctl", "--sync")
+        for command in (block.text for block in printed if block.kind == COMMAND):
+            assert event_id in host.run(*shlex.split(command), "--output", "json").stdout

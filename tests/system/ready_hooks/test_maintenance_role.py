@@ -132,13 +132,6 @@ def test_preparation_of_a_removed_entry_is_reported(
     assert marks(running)[-1] == "start second.service"
 
 
-def test_wrong_entry_fails_before_the_first_request(ansible: Hosts, azure: Simulator, workload: WorkloadHost) -> None:
-    announce(azure, workload)
-    ran = ansible.playbook(PLAYBOOK, {"maintenance_ready_hooks": [{"use": "systemd-unit", "units": ["a.service"]}]})
-    assert ran.returncode != 0 and "did you mean systemd-units?" in ran.stdout
-    assert azure.get("/requests")["requests"] == []
-
-
 def test_role_prepares_in_order_and_recovers_in_reverse(ansible: Hosts, tmp_path: Path, running: WorkloadHost) -> None:
     dry = role(ansible, tmp_path, "prepare", "--check", ready_hooks_list=HOOKS)
     assert dry.status == 0 and marks(running) == [], dry.text
@@ -171,14 +164,3 @@ def test_recover_continues_after_a_hook_that_fails(ansible: Hosts, tmp_path: Pat
     finally:
         running.write("/etc/systemd/system/second.service", UNIT)
         running.run("systemctl", "daemon-reload")
-
-
-def test_main_checks_the_hooks_and_removes_the_library(ansible: Hosts, tmp_path: Path, running: WorkloadHost) -> None:
-    assert role(ansible, tmp_path, "main", ready_hooks_list=HOOKS).status == 0
-    again = role(ansible, tmp_path, "main", ready_hooks_list=HOOKS)
-    assert (again.status, again.changed) == (0, 0), again.text
-    missing = [{"use": "systemd-units", "units": ["missing.service"]}]
-    ran = role(ansible, tmp_path, "main", ready_hooks_list=missing)
-    assert ran.status != 0 and "systemd has no such unit" in ran.text
-    assert role(ansible, tmp_path, "main", ready_hooks_state="absent").status == 0
-    assert not running.host.file(LIBRARY).exists()

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The ready hook notify with a real HTTPS server, which has a certificate of an own authority, and apprise."""
+"""The ready hook notify, and its page, with apprise and a real HTTPS server with a certificate of an own authority."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.hosts.bridge import GATEWAY
 from support.ready_hooks.certificates import Certificates
+from support.ready_hooks.printed_play import entries, options_of, printed_play
 from support.ready_hooks.web_server import Answer, WebServer
 from support.ready_hooks.workload_host import RECORDS, Completed, WorkloadHost
 from support.wait import wait_until
@@ -20,6 +22,7 @@ from support.wait import wait_until
 pytestmark = pytest.mark.all
 
 CA_FILE, URL_FILE, TOKEN_FILE = "/etc/notify/ca.pem", "/etc/notify/url", "/etc/notify/token"
+APPRISE = "/etc/notify/apprise"
 SECRET = "/services/T0/B0/secret"
 EVENT = {
     "ID": "first",
@@ -29,6 +32,10 @@ EVENT = {
     "NOT_BEFORE": "2026-11-21T12:54:00Z",
     "SECONDS_LEFT": "899",
 }
+# of the page
+PRINTED_URL_FILE = "/etc/maintenance-webhook"
+PRINTED_EVENT = {"RESOURCE": "web1", "DESCRIPTION": "Virtual machine is going to be restarted."}
+TEXT = "web1: Reboot is scheduled: Virtual machine is going to be restarted."
 
 
 @pytest.fixture
@@ -71,23 +78,6 @@ def test_notifications_of_all_stages_reach_the_server_without_injection(host: Wo
     assert host.record("notify") is None
 
 
-def test_template_keeps_its_structure_and_types(host: WorkloadHost, server: WebServer) -> None:
-    body = {
-        "text": "<{event_type}> {description}",
-        "left": "{seconds_left}",
-        "none": "{duration}",
-        "n": [1, "{{name}}"],
-    }
-    notify(host, body=body)
-    assert server.requests[0].json == {
-        "text": "<Reboot> " + EVENT["DESCRIPTION"].replace("\n", "?"),
-        "left": 899,
-        "none": None,
-        "n": [1, "{name}"],
-    }
-    assert server.requests[0].headers["Content-Type"] == "application/json"
-
-
 def test_text_template_is_sent_as_text_with_headers_of_files(host: WorkloadHost, server: WebServer) -> None:
     host.write(TOKEN_FILE, "Bearer abc\n", 0o600)
     headers: dict[str, Any] = {"headers": {"Title": "maintenance"}, "header_files": {"Authorization": TOKEN_FILE}}
@@ -99,53 +89,11 @@ def test_text_template_is_sent_as_text_with_headers_of_files(host: WorkloadHost,
     assert "abc" not in done.stdout + done.stderr
 
 
-def test_prepare_that_runs_again_notifies_once_for_each_event(host: WorkloadHost, server: WebServer) -> None:
-    for event_id in ("first", "second", "first", "second"):
-        notify(host, event={"ID": event_id})
-    assert [request.json["event_id"] for request in server.requests] == ["first", "second"]
-    for _again in range(2):
-        notify(host, "recover", event={"ID": "second", "OUTCOME": "completed"})
-    ends = [(request.json["event_id"], request.json["outcome"]) for request in server.requests[2:]]
-    assert ends == [("first", "unknown"), ("second", "completed")]
-
-
-def test_record_outlives_a_reboot(host: WorkloadHost, server: WebServer) -> None:
-    notify(host)
-    host.host.reboot()
-    notify(host)
-    notify(host, "recover", event={"OUTCOME": "completed"})
-    assert [request.json["stage"] for request in server.requests] == ["prepare", "recover"]
-
-
-def test_failed_notification_is_sent_when_prepare_runs_again(host: WorkloadHost, server: WebServer) -> None:
-    server.answers += [Answer(403)]
-    first = notify(host)
-    assert (first.returncode, "403" in first.stderr, SECRET in first.stderr) == (0, True, False)
-    notify(host)
-    assert len(server.requests) == 2
-
-
-def test_stages_without_a_notification_count_for_the_duration(host: WorkloadHost, server: WebServer) -> None:
-    options: dict[str, Any] = {"stages": ["recover"]}
-    for stage in ("prepare", "started", "recover"):
-        notify(host, stage, event={"OUTCOME": "completed"}, **options)
-    assert [(request.json["stage"], request.json["duration"] is None) for request in server.requests] == [
-        ("recover", False)
-    ]
-
-
 def test_error_of_the_server_is_retried(host: WorkloadHost, server: WebServer) -> None:
     server.answers += [Answer(500), Answer(429, headers={"Retry-After": "1"})]
     done = notify(host)
     assert (done.returncode, done.stderr.count("trying again"), len(server.requests)) == (0, 2, 3)
     assert list(host.record("notify")["events"]["first"]["reported"]) == ["prepare"]
-
-
-@pytest.mark.parametrize("answer", [Answer(302, headers={"Location": "/elsewhere"}), Answer(404)])
-def test_redirect_or_refusal_is_not_retried(host: WorkloadHost, server: WebServer, answer: Answer) -> None:
-    server.answers += [answer]
-    done = notify(host)
-    assert (done.returncode, str(answer.status) in done.stderr, len(server.requests)) == (0, True, 1)
 
 
 @pytest.mark.parametrize(("options", "hook_seconds"), [({"request_timeout": 0.5, "total": 1.5}, 30), ({}, 1)])
@@ -193,77 +141,92 @@ def test_proxies_are_used_only_by_the_option(host: WorkloadHost, server: WebServ
         assert (done.returncode, "501" in done.stderr, server.requests) == (0, True, [])
 
 
-def test_check_sends_nothing_and_reports_an_unreachable_server(host: WorkloadHost, server: WebServer) -> None:
+@pytest.mark.parametrize("answer", [Answer(302, headers={"Location": "/elsewhere"}), Answer(404)])
+def test_redirect_or_refusal_is_not_retried(host: WorkloadHost, server: WebServer, answer: Answer) -> None:
+    server.answers += [answer]
+    done = notify(host)
+    assert (done.returncode, str(answer.status) in done.stderr, len(server.requests)) == (0, True, 1)
+    assert SECRET not in done.stderr
+
+
+def test_check_and_dry_run_send_nothing(host: WorkloadHost, server: WebServer) -> None:
     found = notify(host, "check")
-    assert (found.returncode, found.stderr, server.requests) == (0, "", [])
+    assert (found.returncode, found.stderr) == (0, "")
+    done = notify(host, dry_run=True)
+    assert (done.returncode, '"event_type": "Reboot"' in done.stdout, SECRET in done.stdout) == (0, True, False)
+    assert (server.requests, host.record("notify")) == ([], None)
     found = notify(host, "check", url="https://10.77.0.1:9/x")
     assert (found.returncode, "10.77.0.1:9" in found.stderr) == (0, True)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"url": "https://a/", "url_file": URL_FILE},
-        {"url": "ftp://a/"},
-        {"url": "https://user:password@a/"},
-        {"url_file": URL_FILE, "body": {"a": "{event_tpe}"}},
-        {"url_file": URL_FILE, "headers": {"A": "b\r\nC: d"}},
-        {"url_file": URL_FILE, "header_files": {"A": "relative"}},
-        {"url_file": URL_FILE, "stages": ["preparation"]},
-        {"apprise": URL_FILE, "body": {"a": "b"}},
-        {},
-    ],
-)
-def test_wrong_options_are_usage_errors(host: WorkloadHost, options: dict[str, Any]) -> None:
-    assert host.hook("notify", "check", options).returncode == 2
-
-
-def test_dry_run_prints_the_body_and_sends_nothing(host: WorkloadHost, server: WebServer) -> None:
-    done = notify(host, dry_run=True)
-    assert (done.returncode, server.requests, host.record("notify")) == (0, [], None)
-    assert '"event_type": "Reboot"' in done.stdout
-    assert SECRET not in done.stdout
-
-
 def test_killed_hook_sends_again(host: WorkloadHost, server: WebServer) -> None:
     server.otherwise = server.hang
-    command = host.hook_command("notify", "prepare", {"ca_file": CA_FILE, "url_file": URL_FILE}, event=EVENT)
-    host.run("systemd-run", "--quiet", "--collect", "--unit=killed", *command)
+    options = {"ca_file": CA_FILE, "url_file": URL_FILE}
+    host.start("hook", *host.hook_command("notify", "prepare", options, event=EVENT))
     wait_until(lambda: server.requests, "the request")
-    host.run("systemctl", "kill", "--signal=KILL", "killed")
+    host.kill("hook")
     server.otherwise = lambda _request: Answer()
     notify(host)
     notify(host, "recover")
     assert [request.json["stage"] for request in server.requests] == ["prepare", "prepare", "recover"]
 
 
-def test_apprise_sends_to_its_services(host: WorkloadHost, server: WebServer, certificates: Certificates) -> None:
-    config = "/etc/notify/apprise"
-    host.write(config, f"jsons://{GATEWAY}:{server.port}/apprise/secret\n", 0o600)
-    options: dict[str, Any] = {"apprise": config, "ca_file": CA_FILE, "total": 60}
-    assert notify(host, "check", **options).returncode == 0
-    assert server.requests == []
-    done = notify(host, **options)
-    assert (done.returncode, done.stderr) == (0, "")
-    sent = server.requests[0].json
-    assert (sent["title"], sent["type"]) == ("web1: Reboot, prepare", "warning")
-    assert "not before 2026-11-21T12:54:00Z" in sent["message"]
-    server.otherwise = lambda _request: Answer(500)
-    failed = notify(host, "started", **options)
-    assert (failed.returncode, "status" in failed.stderr, "secret" in failed.stderr) == (0, True, False)
-
-
 def test_check_reports_a_missing_apprise(host: WorkloadHost) -> None:
-    host.write("/etc/notify/apprise", "json://localhost/\n", 0o600)
-    command = host.hook_command("notify", "check", {"apprise": "/etc/notify/apprise"})
-    found = host.run(
-        "unshare",
-        "--mount",
-        "sh",
-        "-c",
-        'mount --bind /dev/null /usr/bin/apprise && exec "$@"',
-        "sh",
-        *command,
-        check=False,
-    )
+    host.write(APPRISE, "json://localhost/\n", 0o600)
+    command = host.hook_command("notify", "check", {"apprise": APPRISE})
+    hides = 'mount --bind /dev/null /usr/bin/apprise && exec "$@"'
+    found = host.run("unshare", "--mount", "sh", "-c", hides, "sh", *command, check=False)
     assert (found.returncode, "install" in found.stderr) == (1, True)
+
+
+@pytest.fixture
+def trusting(host: WorkloadHost, certificates: Certificates) -> Iterator[WorkloadHost]:
+    """The host, which trusts the authority of the tests as one of the system's."""
+    authority = "/usr/local/share/ca-certificates/tests.crt"
+    host.write(authority, certificates.authority.read_text(encoding="ascii"))
+    host.run("update-ca-certificates")
+    yield host
+    host.shell(f"rm -rf {PRINTED_URL_FILE} /etc/maintenance-apprise.conf {authority}; update-ca-certificates --fresh")
+
+
+def test_printed_play_notifies_of_an_event(trusting: WorkloadHost, server: WebServer, tmp_path: Path) -> None:
+    with printed_play("notify", tmp_path, trusting) as play:
+        play.apply("--extra-vars", f"maintenance_webhook={server.url}/secret")
+        assert server.requests == []
+        event_id = play.prepare("Reboot")
+        play.recover()
+        sent = [request.json for request in server.requests]
+        assert [message["event"]["id"] for message in sent] == [event_id] * len(sent)
+        assert "is scheduled" in sent[0]["text"]
+        assert "is over" in sent[-1]["text"]
+        assert "secret" not in trusting.shell("journalctl --no-pager --unit azure-scheduled-events")
+
+
+def test_printed_messages_have_the_form_of_slack_and_teams(trusting: WorkloadHost, server: WebServer) -> None:
+    _play, slack, teams, _apprise = entries("notify")
+    trusting.write(PRINTED_URL_FILE, f"{server.url}/secret\n", 0o600)
+    for name, entry in (("slack", slack), ("teams", teams)):
+        done = trusting.hook("notify", "prepare", {**options_of(entry), "name": name}, event=PRINTED_EVENT)
+        assert (done.returncode, done.stderr) == (0, "")
+    first, second = [request.json for request in server.requests]
+    assert first["blocks"] == [{"type": "section", "text": {"type": "plain_text", "text": TEXT}}]
+    (attachment,) = second["attachments"]
+    assert attachment["contentType"] == "application/vnd.microsoft.card.adaptive"
+    assert attachment["content"]["type"] == "AdaptiveCard"
+    assert attachment["content"]["body"][1]["inlines"] == [{"type": "TextRun", "text": TEXT}]
+
+
+def test_printed_configuration_of_apprise_sends_to_a_service(trusting: WorkloadHost, server: WebServer) -> None:
+    *_others, entry = entries("notify")
+    trusting.write(entry["apprise"], f"jsons://{GATEWAY}:{server.port}/secret\n", 0o600)
+    for stage in ("prepare", "started", "recover"):
+        done = trusting.hook("notify", stage, {**options_of(entry), "total": 60}, event=PRINTED_EVENT)
+        assert done.returncode == 0
+    assert [request.json["title"] for request in server.requests] == ["Azure: Reboot of web1"] * 2
+    assert server.requests[0].json["message"] == TEXT
+    assert notify(trusting, apprise=entry["apprise"], total=60).returncode == 0
+    sent = server.requests[-1].json
+    assert (sent["title"], sent["type"]) == ("web1: Reboot, prepare", "warning")
+    server.otherwise = lambda _request: Answer(500)
+    failed = trusting.hook("notify", "prepare", {**options_of(entry), "total": 60}, event=PRINTED_EVENT)
+    assert (failed.returncode, "status" in failed.stderr, "secret" in failed.stderr) == (0, True, False)

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import pytest
 
-from support.ready_hooks import background
 from support.ready_hooks.printed_play import printed_play
 from support.ready_hooks.workload_host import RECORDS, WorkloadHost
 from support.wait import wait_until
@@ -118,16 +117,12 @@ class Cluster(NamedTuple):
     def set_standby(self, node: str, on: bool) -> None:
         self.host.run("crm_standby", "--node", node, *(("--update", "on") if on else ("--delete",)))
 
-    def set_property(self, name: str, value: str) -> None:
-        change = ("--update", value) if value else ("--delete",)
-        self.host.run("crm_attribute", "--type", "crm_config", "--name", name, *change)
-
-    def set_meta(self, resource: str, name: str, value: str) -> None:
-        change = ("--set-parameter", name, "--parameter-value", value) if value else ("--delete-parameter", name)
-        self.host.run("crm_resource", "--resource", resource, "--meta", *change)
+    def set_slow(self, role: str) -> None:
+        meta = ("--meta", "--set-parameter", "target-role", "--parameter-value", role)
+        self.host.run("crm_resource", "--resource", "slow", *meta)
 
     def start_slow(self) -> None:
-        self.set_meta("slow", "target-role", "Started")
+        self.set_slow("Started")
         wait_until(lambda: self.where("slow") == NODE, "the slow resource runs", self.shown)
 
     def has_joined(self) -> bool:
@@ -160,9 +155,7 @@ def cluster(made: Cluster) -> Iterator[Cluster]:
     made.host.shell(f"rm -f {RECORDS}/pacemaker.json")
     for node in HOSTS.values():
         made.set_standby(node, False)
-    made.set_property("maintenance-mode", "")
-    made.set_meta("address", "is-managed", "")
-    made.set_meta("slow", "target-role", "Stopped")
+    made.set_slow("Stopped")
 
 
 def prepare(cluster: Cluster, **options: object) -> tuple[int, str]:
@@ -202,53 +195,6 @@ def test_recover_leaves_a_node_that_was_in_standby_before(cluster: Cluster) -> N
     assert cluster.is_standby()
 
 
-def test_recover_accepts_a_node_that_an_operator_took_out(cluster: Cluster) -> None:
-    assert prepare(cluster)[0] == 0
-    cluster.set_standby(NODE, False)
-    assert recover(cluster) == 0
-    assert cluster.host.record("pacemaker") is None
-
-
-def refused(cluster: Cluster, words: str) -> bool:
-    """Return True if prepare fails with these words and changes nothing, and check warns of it."""
-    status, errors = prepare(cluster)
-    checked = cluster.host.hook("pacemaker", "check", QUICK)
-    return (
-        (status, checked.returncode, cluster.is_standby(), cluster.host.record("pacemaker")) == (1, 0, False, None)
-        and words in errors
-        and words in checked.stderr
-    )
-
-
-def test_prepare_in_maintenance_mode_is_refused(cluster: Cluster) -> None:
-    cluster.set_property("maintenance-mode", "true")
-    assert refused(cluster, "maintenance mode")
-
-
-def test_prepare_with_the_peer_in_standby_is_refused_without_force(cluster: Cluster) -> None:
-    cluster.set_standby(PEER, True)
-    assert refused(cluster, "no other node")
-    assert prepare(cluster, force=True)[0] == 0
-    assert cluster.is_standby()
-    assert recover(cluster) == 0
-
-
-def test_prepare_with_an_unmanaged_resource_is_refused_without_force(cluster: Cluster) -> None:
-    cluster.set_meta("address", "is-managed", "false")
-    assert refused(cluster, "address is unmanaged")
-    assert prepare(cluster, force=True)[0] == 0
-    assert (cluster.is_standby(), cluster.where("address")) == (True, NODE)
-    assert recover(cluster) == 0
-
-
-def test_prepare_is_refused_where_a_resource_cannot_run_elsewhere(cluster: Cluster) -> None:
-    cluster.host.run("crm_resource", "--resource", "address", "--ban", "--node", PEER)
-    try:
-        assert refused(cluster, "address cannot run on another node")
-    finally:
-        cluster.host.run("crm_resource", "--resource", "address", "--clear")
-
-
 @pytest.fixture
 def third_node_missing(cluster: Cluster) -> Iterator[None]:
     """A cluster of three nodes, one of which is down."""
@@ -271,11 +217,8 @@ def third_node_missing(cluster: Cluster) -> Iterator[None]:
     wait_until(cluster.has_joined, "both nodes are online", cluster.shown)
 
 
-def test_prepare_that_would_end_the_quorum_is_refused(cluster: Cluster, third_node_missing: None) -> None:
+def test_prepare_keeps_the_quorum_and_recover_waits_for_it(cluster: Cluster, third_node_missing: None) -> None:
     assert refused(cluster, "loses quorum")
-
-
-def test_recover_waits_for_quorum(cluster: Cluster, third_node_missing: None) -> None:
     assert prepare(cluster, force=True)[0] == 0
     cluster.peer.run("systemctl", "stop", "pacemaker", "corosync")
     wait_until(lambda: "WITHOUT quorum" in cluster.shown(), "the quorum is lost", cluster.shown)
@@ -284,17 +227,6 @@ def test_recover_waits_for_quorum(cluster: Cluster, third_node_missing: None) ->
     cluster.peer.run("systemctl", "start", "pacemaker")
     assert recover(cluster) == 0
     assert not cluster.is_standby()
-
-
-def test_recover_undoes_a_prepare_that_was_killed(cluster: Cluster) -> None:
-    cluster.start_slow()
-    command = cluster.host.hook_command("pacemaker", "prepare", QUICK)
-    background.start(cluster.host, "killed", command)
-    wait_until(cluster.is_standby, "the node is in standby", cluster.shown)
-    background.kill(cluster.host, "killed")
-    assert cluster.host.record("pacemaker") == {"node": NODE}
-    assert recover(cluster) == 0
-    assert (cluster.is_standby(), cluster.host.record("pacemaker")) == (False, None)
 
 
 @pytest.mark.parametrize(("on_timeout", "status"), [("fail", 1), ("continue", 0)])
@@ -320,16 +252,6 @@ def test_recover_after_a_reboot_waits_until_the_node_has_joined(cluster: Cluster
     wait_until(cluster.has_joined, "both nodes are online", cluster.shown)
 
 
-def test_prepare_after_a_reboot_keeps_the_record(cluster: Cluster) -> None:
-    assert prepare(cluster)[0] == 0
-    cluster.host.host.reboot()
-    wait_until(lambda: f"Node {NODE}: standby" in cluster.shown(), "the node is in standby", cluster.shown)
-    assert prepare(cluster)[0] == 0
-    assert cluster.host.record("pacemaker") == {"node": NODE}
-    assert recover(cluster) == 0
-    assert not cluster.is_standby()
-
-
 def test_hook_with_the_name_of_no_node_fails(cluster: Cluster) -> None:
     assert (prepare(cluster, node="pcmk1")[0], cluster.host.record("pacemaker")) == (1, None)
     checked = cluster.host.hook("pacemaker", "check", {"node": "pcmk1"})
@@ -348,11 +270,6 @@ def test_hook_with_crm_finds_that_the_name_has_no_address(cluster: Cluster) -> N
     assert (cluster.is_standby(), cluster.host.record("pacemaker")) == (False, None)
 
 
-def test_prepare_with_dry_run_changes_nothing(cluster: Cluster) -> None:
-    assert prepare(cluster, dry_run=True) == (0, "")
-    assert (cluster.is_standby(), cluster.where("address"), cluster.host.record("pacemaker")) == (False, NODE, None)
-
-
 def test_printed_play_moves_the_resources_and_back(cluster: Cluster, tmp_path: Path) -> None:
     """Run docs/ready-hooks/pacemaker.md as printed, through one event."""
     with printed_play("pacemaker", tmp_path, *cluster) as play:
@@ -362,3 +279,43 @@ def test_printed_play_moves_the_resources_and_back(cluster: Cluster, tmp_path: P
         play.recover()
         assert (cluster.is_standby(), cluster.where("address")) == (False, NODE)
         assert cluster.host.record("pacemaker") is None
+
+
+def refused(cluster: Cluster, words: str) -> bool:
+    """Return True if prepare fails with these words and changes nothing, and check warns of it."""
+    status, errors = prepare(cluster)
+    checked = cluster.host.hook("pacemaker", "check", QUICK)
+    return (
+        (status, checked.returncode, cluster.is_standby(), cluster.host.record("pacemaker")) == (1, 0, False, None)
+        and words in errors
+        and words in checked.stderr
+    )
+
+
+def test_prepare_with_the_peer_in_standby_is_refused_without_force(cluster: Cluster) -> None:
+    cluster.set_standby(PEER, True)
+    assert refused(cluster, "no other node")
+    assert prepare(cluster, force=True)[0] == 0
+    assert cluster.is_standby()
+    # an operator is faster than recover
+    cluster.set_standby(NODE, False)
+    assert recover(cluster) == 0
+    assert cluster.host.record("pacemaker") is None
+
+
+def test_prepare_is_refused_where_a_resource_cannot_run_elsewhere(cluster: Cluster) -> None:
+    cluster.host.run("crm_resource", "--resource", "address", "--ban", "--node", PEER)
+    try:
+        assert refused(cluster, "address cannot run on another node")
+    finally:
+        cluster.host.run("crm_resource", "--resource", "address", "--clear")
+
+
+def test_recover_undoes_a_prepare_that_was_killed(cluster: Cluster) -> None:
+    cluster.start_slow()
+    cluster.host.start_hook("pacemaker", "prepare", QUICK)
+    wait_until(cluster.is_standby, "the node is in standby", cluster.shown)
+    cluster.host.kill("hook")
+    assert cluster.host.record("pacemaker") == {"node": NODE}
+    assert recover(cluster) == 0
+    assert (cluster.is_standby(), cluster.host.record("pacemaker")) == (False, None)

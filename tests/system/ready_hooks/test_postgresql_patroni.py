@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from support.ready_hooks import page
 from support.ready_hooks.postgresql_load import Load
 from support.ready_hooks.postgresql_pair import ask
+from support.ready_hooks.printed_play import entries, options_of
 from support.ready_hooks.workload_host import Completed, WorkloadHost
 from support.wait import wait_until
 
@@ -96,8 +96,8 @@ def cluster(built: Cluster) -> Cluster:
 
 
 def attempt(host: WorkloadHost, verb: str, **more: Any) -> Completed:
-    _play, printed = page.entries("postgresql")
-    return host.hook("postgresql", verb, {**page.options(printed), "port": PORT, **more}, seconds=SECONDS)
+    _play, printed = entries("postgresql")
+    return host.hook("postgresql", verb, {**options_of(printed), "port": PORT, **more}, seconds=SECONDS)
 
 
 def run(host: WorkloadHost, verb: str, **more: Any) -> str:

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The ready hook redis with Debian's Redis and Sentinel on two hosts."""
+"""The ready hook redis, and its page, with Debian's Redis and Sentinel on two hosts."""
 
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.ready_hooks.redis_pair import NAME, SECRET, SENTINEL_PORT, RedisPair, Writer
-from support.ready_hooks.workload_host import LIBRARY, WorkloadHost
+from support.ready_hooks.printed_play import entries, printed_play
+from support.ready_hooks.redis_pair import NAME, PASSWORD, SECRET, SENTINEL_PORT, RedisPair, Writer
+from support.ready_hooks.workload_host import RECORDS, WorkloadHost
 from support.wait import wait_until
 
 pytestmark = pytest.mark.all
@@ -29,10 +30,17 @@ def made(workload_host: Callable[[str], WorkloadHost]) -> Iterator[RedisPair]:
 
 
 @pytest.fixture
-def pair(made: RedisPair) -> RedisPair:
-    """The first host has the master, the second one a replica in sync."""
-    made.start()
+def unchanged(made: RedisPair) -> RedisPair:
+    """The first host has the master, the second one a replica in sync; for a test that changes nothing."""
+    if not made.is_fresh:
+        made.start()
     return made
+
+
+@pytest.fixture
+def pair(unchanged: RedisPair) -> RedisPair:
+    unchanged.is_fresh = False
+    return unchanged
 
 
 @pytest.fixture
@@ -42,22 +50,6 @@ def options(made: RedisPair) -> dict[str, Any]:
 
 def roles(pair: RedisPair) -> tuple[str, str]:
     return pair.instance(pair.first).role, pair.instance(pair.second).role
-
-
-def test_failover_loses_no_acknowledged_write(pair: RedisPair, options: dict[str, Any]) -> None:
-    with Writer(pair) as writer:
-        writer.wait_for_more()
-        result = pair.first.hook(HOOK, "prepare", options)
-        assert (result.returncode, result.stderr) == (0, "")
-        assert roles(pair) == ("slave", "master")
-        assert pair.master() == pair.second.host.address
-        writer.wait_for_more()
-    assert writer.lost(pair.second) == []
-    assert pair.first.record(HOOK) == {"phase": "switched"}
-    assert pair.first.hook(HOOK, "recover", options).returncode == 0
-    assert pair.instance(pair.first).link_is_up
-    assert pair.first.record(HOOK) is None
-    wait_until(lambda: writer.lost(pair.first) == [])
 
 
 def test_prepare_again_and_a_reboot_keep_the_record_until_the_replica_is_in_sync(
@@ -74,14 +66,6 @@ def test_prepare_again_and_a_reboot_keep_the_record_until_the_replica_is_in_sync
     for _attempt in range(2):
         assert pair.first.hook(HOOK, "recover", options).returncode == 0
     assert pair.first.record(HOOK) is None
-
-
-def test_recover_of_an_old_master_follows_the_new_one(pair: RedisPair, options: dict[str, Any]) -> None:
-    assert pair.first.hook(HOOK, "prepare", options).returncode == 0
-    # as after a restart with a configuration file that could not be written
-    pair.ask(pair.first, "REPLICAOF", "NO", "ONE")
-    assert pair.first.hook(HOOK, "recover", options).returncode == 0
-    assert roles(pair) == ("slave", "master")
 
 
 def test_replica_saves_only_and_recover_does_nothing(pair: RedisPair, options: dict[str, Any]) -> None:
@@ -124,23 +108,6 @@ def test_save_that_fails_is_a_failure(pair: RedisPair) -> None:
     assert (result.returncode, "the save has failed" in result.stderr) == (1, True)
 
 
-def test_dry_run_changes_nothing(pair: RedisPair, options: dict[str, Any]) -> None:
-    result = pair.first.hook(HOOK, "prepare", {**options, "dry_run": True})
-    assert result.stdout == "would fail over to a replica\nwould save the data set\n"
-    assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
-    assert not pair.first.host.file("/var/lib/redis/dump.rdb").exists()
-
-
-def test_master_without_a_connected_replica_is_not_failed_over(pair: RedisPair, options: dict[str, Any]) -> None:
-    pair.second.run("systemctl", "stop", "redis-server")
-    wait_until(lambda: not pair.instance(pair.first).replicas)
-    for verb in ("check", "prepare"):
-        result = pair.first.hook(HOOK, verb, options)
-        assert (result.returncode, "replica" in result.stderr) == (1, True)
-    assert pair.writes_work(pair.first)
-    assert pair.first.record(HOOK) is None
-
-
 def stall(pair: RedisPair, size: int) -> None:
     """Stop the replica, and write so many bytes that it does not have."""
     pair.signal(pair.second, "STOP")
@@ -156,29 +123,12 @@ def test_replica_that_lags_too_far_is_refused(pair: RedisPair, options: dict[str
     assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
 
 
-@pytest.mark.parametrize(("more", "seconds"), [({"most_pause": 1}, 30), ({}, 12)])
-def test_writes_continue_if_the_replica_does_not_catch_up_in_time(
-    pair: RedisPair, options: dict[str, Any], more: dict[str, Any], seconds: float
-) -> None:
+def test_writes_continue_if_the_replica_does_not_catch_up_in_time(pair: RedisPair, options: dict[str, Any]) -> None:
     stall(pair, 100)
-    result = pair.first.hook(HOOK, "prepare", {**options, **more}, seconds=seconds)
+    result = pair.first.hook(HOOK, "prepare", {**options, "most_pause": 1})
     assert pair.writes_work(pair.first)
     pair.signal(pair.second, "CONT")
     assert (result.returncode, "do not catch up in time" in result.stderr) == (1, True)
-    assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
-
-
-def test_recover_after_a_kill_during_the_pause_lets_writes_continue(pair: RedisPair, options: dict[str, Any]) -> None:
-    stall(pair, 100)
-    command = [f"{LIBRARY}/{HOOK}", "prepare", "--json", json.dumps({**options, "most_pause": "10m"})]
-    pair.first.run("systemd-run", "--unit=hook", "--collect", *command)
-    wait_until(lambda: pair.first.record(HOOK) == {"phase": "paused"})
-    wait_until(lambda: pair.writes_wait(pair.first), "writes wait")
-    pair.first.run("systemctl", "kill", "--signal=KILL", "hook.service")
-    pair.signal(pair.second, "CONT")
-    assert pair.writes_wait(pair.first)
-    assert pair.first.hook(HOOK, "recover", options).returncode == 0
-    assert pair.writes_work(pair.first)
     assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
 
 
@@ -218,22 +168,13 @@ def test_recover_after_a_kill_during_the_failover_follows_the_new_master(
         pair.ask(pair.first, "CLIENT", "PAUSE", "600000", "WRITE")
         offset = pair.instance(pair.first).offset
         wait_until(lambda: pair.instance(pair.second).offset >= offset)
-        pair.first.write(f"/var/lib/azure-scheduled-events/ready-hooks/{HOOK}.json", json.dumps(record))
+        pair.first.write(f"{RECORDS}/{HOOK}.json", json.dumps(record))
         pair.ask(pair.first, "SENTINEL", "FAILOVER", NAME, port=SENTINEL_PORT)
         wait_until(lambda: pair.master() == pair.second.host.address)
         assert pair.first.hook(HOOK, "recover", options, seconds=60).returncode == 0
         assert roles(pair) == ("slave", "master")
         writer.wait_for_more()
     assert writer.lost(pair.second) == []
-
-
-def test_redis_that_restarts_between_prepare_and_recover_is_in_sync_again(
-    pair: RedisPair, options: dict[str, Any]
-) -> None:
-    assert pair.first.hook(HOOK, "prepare", options).returncode == 0
-    pair.first.run("systemctl", "restart", "redis-server")
-    assert pair.first.hook(HOOK, "recover", options).returncode == 0
-    assert (roles(pair), pair.instance(pair.first).link_is_up) == (("slave", "master"), True)
 
 
 def test_first_sentinel_that_answers_is_used(pair: RedisPair, options: dict[str, Any]) -> None:
@@ -243,39 +184,6 @@ def test_first_sentinel_that_answers_is_used(pair: RedisPair, options: dict[str,
     assert (check.returncode, pair.sentinels[0] in check.stderr) == (0, True)
     assert pair.first.hook(HOOK, "prepare", options).returncode == 0
     assert roles(pair) == ("slave", "master")
-
-
-def test_check_of_a_good_configuration_finds_nothing(pair: RedisPair, options: dict[str, Any]) -> None:
-    wait_until(lambda: pair.first.hook(HOOK, "check", options).stderr == "", "the Sentinels know each other")
-    result = pair.first.hook(HOOK, "check", options)
-    assert (result.returncode, "Redis 7.0.15, master" in result.stdout) == (0, True)
-    assert pair.second.hook(HOOK, "check", options).returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("changes", "subject"),
-    [
-        ({"address": "127.0.0.1:1"}, "127.0.0.1:1"),
-        ({"address": "/run/redis/missing.sock"}, "/run/redis/missing.sock"),
-        ({"address": f"127.0.0.1:{SENTINEL_PORT}"}, f"127.0.0.1:{SENTINEL_PORT}"),
-        ({"password_file": None}, "NOAUTH"),
-        ({"password_file": "/etc/redis-hook/wrong"}, "WRONGPASS"),
-        ({"password_file": "/etc/redis-hook/open"}, "/etc/redis-hook/open"),
-        ({"password_file": "/etc/redis-hook/missing"}, "/etc/redis-hook/missing"),
-        ({"user": "nobody"}, "WRONGPASS"),
-        ({"master_name": "other"}, "other"),
-        ({"sentinels": ["127.0.0.1:1"]}, "127.0.0.1:1"),
-    ],
-)
-def test_wrong_option_is_found_by_check_and_fails_prepare(
-    pair: RedisPair, options: dict[str, Any], changes: dict[str, Any], subject: str
-) -> None:
-    pair.first.write("/etc/redis-hook/wrong", "another", 0o600)
-    pair.first.write("/etc/redis-hook/open", "word", 0o644)
-    for verb in ("check", "prepare"):
-        result: subprocess.CompletedProcess[str] = pair.first.hook(HOOK, verb, {**options, **changes})
-        assert (result.returncode, subject in result.stderr) == (1, True), result
-    assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
 
 
 def test_user_of_an_acl_without_rights_is_found_by_check(pair: RedisPair, options: dict[str, Any]) -> None:
@@ -291,3 +199,71 @@ def test_user_of_an_acl_without_rights_is_found_by_check(pair: RedisPair, option
     assert pair.first.hook(HOOK, "check", chosen).returncode == 0
     assert pair.first.hook(HOOK, "prepare", chosen).returncode == 0
     assert roles(pair) == ("slave", "master")
+
+
+def test_recover_after_a_kill_during_the_pause_lets_writes_continue(pair: RedisPair, options: dict[str, Any]) -> None:
+    stall(pair, 100)
+    pair.first.start_hook(HOOK, "prepare", {**options, "most_pause": "10m"}, seconds=3600)
+    wait_until(lambda: pair.first.record(HOOK) == {"phase": "paused"})
+    wait_until(lambda: pair.writes_wait(pair.first), "writes wait")
+    pair.first.kill("hook")
+    pair.signal(pair.second, "CONT")
+    assert pair.writes_wait(pair.first)
+    assert pair.first.hook(HOOK, "recover", options).returncode == 0
+    assert pair.writes_work(pair.first)
+    assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
+
+
+def test_check_and_dry_run_of_a_good_configuration_change_nothing(
+    unchanged: RedisPair, options: dict[str, Any]
+) -> None:
+    first = unchanged.first
+    wait_until(lambda: first.hook(HOOK, "check", options).stderr == "", "the Sentinels know each other")
+    result = first.hook(HOOK, "check", options)
+    assert (result.returncode, "Redis 7.0.15, master" in result.stdout) == (0, True)
+    assert unchanged.second.hook(HOOK, "check", options).returncode == 0
+    result = first.hook(HOOK, "prepare", {**options, "dry_run": True})
+    assert result.stdout == "would fail over to a replica\nwould save the data set\n"
+    assert (roles(unchanged), first.record(HOOK)) == (("master", "slave"), None)
+    assert not first.host.file("/var/lib/redis/dump.rdb").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "subject"),
+    [
+        ({"address": "/run/redis/missing.sock"}, "/run/redis/missing.sock"),
+        ({"address": f"127.0.0.1:{SENTINEL_PORT}"}, f"127.0.0.1:{SENTINEL_PORT}"),
+        ({"password_file": None}, "NOAUTH"),
+        ({"password_file": "/etc/redis-hook/open"}, "/etc/redis-hook/open"),
+        ({"user": "nobody"}, "WRONGPASS"),
+        ({"master_name": "other"}, "other"),
+        ({"sentinels": ["127.0.0.1:1"]}, "127.0.0.1:1"),
+    ],
+)
+def test_wrong_option_is_found_by_check_and_fails_prepare(
+    unchanged: RedisPair, options: dict[str, Any], changes: dict[str, Any], subject: str
+) -> None:
+    unchanged.first.write("/etc/redis-hook/open", "word", 0o644)
+    for verb in ("check", "prepare"):
+        result = unchanged.first.hook(HOOK, verb, {**options, **changes})
+        assert (result.returncode, subject in result.stderr) == (1, True), result
+    assert (roles(unchanged), unchanged.first.record(HOOK)) == (("master", "slave"), None)
+
+
+def test_printed_play_fails_over_for_an_event(pair: RedisPair, tmp_path: Path) -> None:
+    (entry,) = entries("redis")
+    for host in pair.hosts:
+        for other in pair.hosts:
+            host.shell(f"echo {other.host.address} {other.host.name}.example >>/etc/hosts")
+        host.write(entry["password_file"], PASSWORD, 0o600)
+    with printed_play("redis", tmp_path, *pair.hosts) as play:
+        play.apply()
+        with Writer(pair) as writer:
+            writer.wait_for_more()
+            play.prepare("Reboot", vm="redis1")
+            assert pair.master() == pair.second.host.address
+            writer.wait_for_more()
+        assert writer.lost(pair.second) == []
+        play.recover()
+        assert pair.instance(pair.first).link_is_up
+        assert pair.first.record("redis") is None

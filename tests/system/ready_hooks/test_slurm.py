@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import pytest
 
-from support.ready_hooks import background
 from support.ready_hooks.printed_play import printed_play
 from support.ready_hooks.workload_host import RECORDS, WorkloadHost
 from support.wait import wait_until
@@ -133,21 +132,6 @@ def test_recover_leaves_a_node_that_an_operator_drained_before(slurm: Slurm) -> 
     assert ("DRAIN" in slurm.states(), slurm.reason()) == (True, OPERATOR)
 
 
-def test_recover_leaves_a_node_whose_reason_an_operator_changed(slurm: Slurm) -> None:
-    assert slurm.node.hook("slurm", "prepare", {}).returncode == 0
-    slurm.update("State=DRAIN", f"Reason={OPERATOR}")
-    assert slurm.node.hook("slurm", "recover", {}).returncode == 0
-    assert ("DRAIN" in slurm.states(), slurm.reason()) == (True, OPERATOR)
-    assert slurm.node.record("slurm") is None
-
-
-def test_recover_leaves_a_node_that_an_operator_resumed(slurm: Slurm) -> None:
-    assert slurm.node.hook("slurm", "prepare", {}).returncode == 0
-    slurm.update("State=RESUME")
-    assert slurm.node.hook("slurm", "recover", {}).returncode == 0
-    assert ("DRAIN" in slurm.states(), slurm.node.record("slurm")) == (False, None)
-
-
 def test_recover_fails_while_the_node_is_down(slurm: Slurm) -> None:
     assert slurm.node.hook("slurm", "prepare", {}).returncode == 0
     slurm.update("State=RESUME")
@@ -157,12 +141,6 @@ def test_recover_fails_while_the_node_is_down(slurm: Slurm) -> None:
     slurm.update("State=RESUME")
     assert slurm.node.hook("slurm", "recover", {}).returncode == 0
     assert slurm.node.record("slurm") is None
-
-
-def test_prepare_waits_until_the_jobs_have_ended(slurm: Slurm) -> None:
-    job = slurm.submit("sleep 2")
-    assert slurm.node.hook("slurm", "prepare", {}).returncode == 0
-    assert job not in slurm.jobs()
 
 
 @pytest.mark.parametrize(("on_timeout", "status"), [("continue", 0), ("fail", 1)])
@@ -196,25 +174,6 @@ def test_prepare_sends_the_signal_once_to_jobs_that_stay(slurm: Slurm) -> None:
         assert slurm.node.hook("slurm", "prepare", options).returncode == 0
     count = wait_until(lambda: slurm.node.shell("cat /tmp/signals 2>/dev/null || :"), "the job has the signal")
     assert count == "signal\n"
-
-
-def test_recover_undoes_a_prepare_that_was_killed(slurm: Slurm) -> None:
-    slurm.submit("sleep 300")
-    command = slurm.node.hook_command("slurm", "prepare", {})
-    background.start(slurm.node, "killed", command)
-    wait_until(lambda: "DRAIN" in slurm.states(), "the node is drained", slurm.states)
-    background.kill(slurm.node, "killed")
-    assert slurm.node.hook("slurm", "recover", {}).returncode == 0
-    assert ("DRAIN" in slurm.states(), slurm.node.record("slurm")) == (False, None)
-
-
-def test_recover_leaves_the_drain_that_a_second_prepare_found(slurm: Slurm) -> None:
-    assert slurm.node.hook("slurm", "prepare", {}).returncode == 0
-    slurm.update("State=RESUME")
-    slurm.update("State=DRAIN", f"Reason={OPERATOR}")
-    assert slurm.node.hook("slurm", "prepare", {}).returncode == 0
-    assert slurm.node.hook("slurm", "recover", {}).returncode == 0
-    assert (slurm.reason(), slurm.node.record("slurm")) == (OPERATOR, None)
 
 
 def test_recover_after_a_reboot_waits_for_slurmd_and_resumes(slurm: Slurm) -> None:
@@ -256,21 +215,6 @@ def test_hook_without_slurmctld_fails_and_changes_nothing(slurm: Slurm) -> None:
         slurm.controller.run("systemctl", "start", "slurmctld")
 
 
-def test_check_finds_the_node_and_refuses_another_name(slurm: Slurm) -> None:
-    found = slurm.node.hook("slurm", "check", {})
-    assert (found.returncode, found.stdout.strip()) == (0, f"slurm: {NODE}: IDLE")
-    wrong = slurm.node.hook("slurm", "check", {"node": "slurm7"})
-    assert (wrong.returncode, "slurm7" in wrong.stderr) == (1, True)
-
-
-def test_prepare_with_dry_run_changes_nothing(slurm: Slurm) -> None:
-    job = slurm.submit("sleep 300", "--requeue")
-    options = {"dry_run": True, "signal": "USR1"}
-    assert slurm.node.hook("slurm", "prepare", options, event={"TYPE": "Preempt"}).returncode == 0
-    assert (slurm.jobs(), "DRAIN" in slurm.states()) == ({job: "RUNNING"}, False)
-    assert slurm.node.record("slurm") is None
-
-
 def test_printed_play_drains_and_resumes_the_node(slurm: Slurm, tmp_path: Path) -> None:
     """Run docs/ready-hooks/slurm.md as printed, through one event."""
     with printed_play("slurm", tmp_path, slurm.node) as play:
@@ -279,3 +223,36 @@ def test_printed_play_drains_and_resumes_the_node(slurm: Slurm, tmp_path: Path) 
         assert ("DRAIN" in slurm.states(), slurm.reason()) == (True, f"azure-scheduled-events {event} Redeploy")
         play.recover()
         assert ("DRAIN" in slurm.states(), slurm.node.record("slurm")) == (False, None)
+
+
+@pytest.mark.parametrize("prepares_again", [False, True])
+def test_recover_leaves_a_node_that_an_operator_drained_meanwhile(slurm: Slurm, prepares_again: bool) -> None:
+    assert slurm.node.hook("slurm", "prepare", {}).returncode == 0
+    slurm.update("State=RESUME")
+    slurm.update("State=DRAIN", f"Reason={OPERATOR}")
+    if prepares_again:
+        assert slurm.node.hook("slurm", "prepare", {}).returncode == 0
+    assert slurm.node.hook("slurm", "recover", {}).returncode == 0
+    assert ("DRAIN" in slurm.states(), slurm.reason()) == (True, OPERATOR)
+    assert slurm.node.record("slurm") is None
+
+
+def test_recover_undoes_a_prepare_that_was_killed(slurm: Slurm) -> None:
+    slurm.submit("sleep 300")
+    slurm.node.start_hook("slurm", "prepare", {})
+    wait_until(lambda: "DRAIN" in slurm.states(), "the node is drained", slurm.states)
+    slurm.node.kill("hook")
+    assert slurm.node.hook("slurm", "recover", {}).returncode == 0
+    assert ("DRAIN" in slurm.states(), slurm.node.record("slurm")) == (False, None)
+
+
+def test_check_and_dry_run_change_nothing(slurm: Slurm) -> None:
+    found = slurm.node.hook("slurm", "check", {})
+    assert (found.returncode, found.stdout.strip()) == (0, f"slurm: {NODE}: IDLE")
+    wrong = slurm.node.hook("slurm", "check", {"node": "slurm7"})
+    assert (wrong.returncode, "slurm7" in wrong.stderr) == (1, True)
+    job = slurm.submit("sleep 300", "--requeue")
+    options = {"dry_run": True, "signal": "USR1"}
+    assert slurm.node.hook("slurm", "prepare", options, event={"TYPE": "Preempt"}).returncode == 0
+    assert (slurm.jobs(), "DRAIN" in slurm.states()) == ({job: "RUNNING"}, False)
+    assert slurm.node.record("slurm") is None

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from support.hosts import rootfs
-from support.ready_hooks.workload_host import LIBRARY, WorkloadHost
+from support.ready_hooks.printed_play import entries, printed_play
+from support.ready_hooks.workload_host import WorkloadHost
 from support.wait import wait_until
 
 HOOK = "systemd-units"
@@ -20,14 +21,13 @@ SLOW = (
     "while :; do sleep 0.05; done'\n"
 )
 OPTIONS = {"units": ["first.service", "second.service"]}
-LOG = "/var/log/order"
 
 
 @pytest.fixture
 def host(workload_host: Callable[..., WorkloadHost]) -> Iterator[WorkloadHost]:
     """Two units that run."""
     host = workload_host("plain", rootfs.SUITE)
-    host.shell(f"rm -f {LOG} /run/go")
+    host.shell("rm -f /run/go")
     for unit in OPTIONS["units"]:
         write(host, unit, UNIT)
     start(host, *OPTIONS["units"])
@@ -54,106 +54,6 @@ def start(host: WorkloadHost, *units: str) -> None:
 
 def states(host: WorkloadHost, *units: str) -> list[str]:
     return [host.run("systemctl", "is-active", unit, check=False).stdout.strip() for unit in units or OPTIONS["units"]]
-
-
-def ordered(host: WorkloadHost, *units: str) -> None:
-    """Replace the units by some that write their starts and stops to a log."""
-    for unit in units:
-        note = f"/bin/sh -c 'echo %s {unit} >>{LOG}'"
-        write(host, unit, f"{UNIT}ExecStartPost={note % 'start'}\nExecStop={note % 'stop'}\n")
-    host.run("systemctl", "daemon-reload")
-    host.run("systemctl", "restart", *units)
-    host.shell(f"rm -f {LOG}")
-
-
-def log(host: WorkloadHost) -> list[str]:
-    return host.shell(f"cat {LOG}").splitlines()
-
-
-@pytest.mark.all
-def test_recover_starts_only_the_units_that_prepare_stopped(host: WorkloadHost) -> None:
-    host.run("systemctl", "stop", "second.service")
-    assert host.hook(HOOK, "prepare", OPTIONS).returncode == 0
-    assert states(host) == ["inactive", "inactive"]
-    assert host.record(HOOK) == {"units": ["first.service"]}
-    assert host.hook(HOOK, "recover", OPTIONS).returncode == 0
-    assert states(host) == ["active", "inactive"]
-    assert host.record(HOOK) is None
-
-
-@pytest.mark.all
-def test_units_stop_in_order_and_start_in_reverse_order(host: WorkloadHost) -> None:
-    ordered(host, *OPTIONS["units"])
-    for verb in ("prepare", "recover"):
-        assert host.hook(HOOK, verb, OPTIONS).returncode == 0
-    assert log(host) == ["stop first.service", "stop second.service", "start second.service", "start first.service"]
-
-
-@pytest.mark.all
-def test_prepare_again_before_recovery_keeps_the_record(host: WorkloadHost) -> None:
-    for event in ("E1", "E2"):
-        assert host.hook(HOOK, "prepare", OPTIONS, event={"ID": event}).returncode == 0
-    assert host.record(HOOK) == {"units": OPTIONS["units"]}
-    for _attempt in range(2):
-        assert host.hook(HOOK, "recover", OPTIONS).returncode == 0
-    assert states(host) == ["active", "active"]
-
-
-@pytest.mark.all
-def test_dry_run_stops_nothing(host: WorkloadHost) -> None:
-    result = host.hook(HOOK, "prepare", {**OPTIONS, "dry_run": True})
-    assert result.stdout == "would stop first.service\nwould stop second.service\n"
-    assert (states(host), host.record(HOOK)) == (["active", "active"], None)
-
-
-@pytest.mark.all
-def test_prepare_with_a_wrong_name_stops_nothing(host: WorkloadHost) -> None:
-    result = host.hook(HOOK, "prepare", {"units": ["first", "secnod"]})
-    assert (result.returncode, "secnod.service" in result.stderr) == (1, True)
-    assert (states(host), host.record(HOOK)) == (["active", "active"], None)
-
-
-@pytest.mark.all
-def test_check_names_a_unit_that_does_not_exist(host: WorkloadHost) -> None:
-    found = host.hook(HOOK, "check", {"units": ["frist.service", "first.service"]})
-    assert (found.returncode, "frist.service" in found.stderr) == (1, True)
-    assert "first.service: active" in found.stdout
-
-
-@pytest.mark.all
-def test_template_is_a_usage_error_and_its_instance_is_stopped(host: WorkloadHost) -> None:
-    write(host, "app@.service", UNIT)
-    start(host, "app@one.service", "app@two.service")
-    assert host.hook(HOOK, "check", {"units": ["app@.service"]}).returncode == 2
-    options = {"units": ["app@one"]}
-    assert host.hook(HOOK, "prepare", options).returncode == 0
-    assert states(host, "app@one", "app@two") == ["inactive", "active"]
-    assert host.hook(HOOK, "recover", options).returncode == 0
-    assert states(host, "app@one", "app@two") == ["active", "active"]
-    host.run("systemctl", "stop", "app@one", "app@two")
-
-
-@pytest.mark.all
-def test_masked_unit_that_runs_is_refused(host: WorkloadHost) -> None:
-    host.shell("systemctl mask --runtime --force first.service; rm /etc/systemd/system/first.service")
-    host.run("systemctl", "daemon-reload")
-    for verb in ("check", "prepare"):
-        result = host.hook(HOOK, verb, OPTIONS)
-        assert (result.returncode, "masked" in result.stderr) == (1, True)
-    assert states(host) == ["active", "active"]
-    host.run("systemctl", "stop", "first.service")
-    assert host.hook(HOOK, "prepare", OPTIONS).returncode == 0
-    assert host.record(HOOK) == {"units": ["second.service"]}
-    host.run("systemctl", "unmask", "--runtime", "first.service")
-
-
-@pytest.mark.all
-def test_transient_unit_is_refused(host: WorkloadHost) -> None:
-    host.run("systemd-run", "--unit=passing", "sleep", "infinity")
-    for verb in ("check", "prepare"):
-        assert host.hook(HOOK, verb, {"units": ["first", "passing"]}).returncode == 1
-    assert states(host, "first", "passing") == ["active", "active"]
-    host.run("systemctl", "stop", "passing")
 
 
 SOCKET = "[Socket]\nListenStream=/run/served\nAccept=no\n"
@@ -220,51 +120,6 @@ def test_unit_that_does_not_stop_in_time_is_named_and_recover_starts_it(host: Wo
 
 
 @pytest.mark.all
-def test_hook_with_too_little_time_ends_itself_and_recover_undoes(host: WorkloadHost) -> None:
-    write(host, "first.service", SLOW)
-    host.run("systemctl", "daemon-reload")
-    host.run("systemctl", "restart", "first.service")
-    result = host.hook(HOOK, "prepare", OPTIONS, seconds=2)
-    assert (result.returncode, "did not stop within 2 s" in result.stderr) == (1, True)
-    assert states(host)[1] == "active"
-    host.shell("touch /run/go")
-    assert host.hook(HOOK, "recover", OPTIONS).returncode == 0
-    assert states(host) == ["active", "active"]
-
-
-def kill_during_the_stop(host: WorkloadHost, unit: str) -> None:
-    """Kill the hook with SIGKILL while it waits for the stop of the unit."""
-    command = json.dumps(OPTIONS)
-    host.run("systemd-run", "--unit=hook", "--collect", f"{LIBRARY}/{HOOK}", "prepare", "--json", command)
-    wait_until(lambda: states(host, unit) == ["deactivating"], f"{unit} is being stopped")
-    host.run("systemctl", "kill", "--signal=KILL", "hook.service")
-    wait_until(lambda: states(host, "hook") != ["active"], "the hook has ended")
-
-
-def test_recover_after_a_kill_starts_what_was_stopped(host: WorkloadHost) -> None:
-    write(host, "second.service", SLOW)
-    host.run("systemctl", "daemon-reload")
-    host.run("systemctl", "restart", "second.service")
-    kill_during_the_stop(host, "second.service")
-    assert host.record(HOOK) == {"units": OPTIONS["units"]}
-    host.shell("touch /run/go")
-    assert host.hook(HOOK, "recover", OPTIONS).returncode == 0
-    assert states(host) == ["active", "active"]
-
-
-@pytest.mark.all
-def test_prepare_after_a_kill_waits_for_the_stop_that_has_begun(host: WorkloadHost) -> None:
-    write(host, "second.service", SLOW)
-    host.run("systemctl", "daemon-reload")
-    host.run("systemctl", "restart", "second.service")
-    kill_during_the_stop(host, "second.service")
-    assert "second.service: it did not stop" in host.hook(HOOK, "prepare", {**OPTIONS, "stop_timeout": 1}).stderr
-    host.shell("touch /run/go")
-    assert host.hook(HOOK, "prepare", OPTIONS).returncode == 0
-    assert states(host) == ["inactive", "inactive"]
-
-
-@pytest.mark.all
 def test_recover_after_a_reboot_starts_what_does_not_start_at_boot(host: WorkloadHost) -> None:
     write(host, "second.service", UNIT + "[Install]\nWantedBy=multi-user.target\n")
     host.run("systemctl", "daemon-reload")
@@ -295,6 +150,80 @@ def test_recover_of_a_unit_that_does_not_start_starts_the_others_and_keeps_the_r
 
 
 @pytest.mark.all
+def test_recover_starts_only_the_units_that_prepare_stopped(host: WorkloadHost) -> None:
+    host.run("systemctl", "stop", "second.service")
+    for event in ("E1", "E2"):
+        assert host.hook(HOOK, "prepare", OPTIONS, event={"ID": event}).returncode == 0
+    assert states(host) == ["inactive", "inactive"]
+    assert host.record(HOOK) == {"units": ["first.service"]}
+    for _again in range(2):
+        assert host.hook(HOOK, "recover", OPTIONS).returncode == 0
+    assert states(host) == ["active", "inactive"]
+    assert host.record(HOOK) is None
+
+
+@pytest.mark.all
+def test_wrong_name_is_found_by_check_and_stops_nothing(host: WorkloadHost) -> None:
+    wrong = {"units": ["first", "secnod"]}
+    found = host.hook(HOOK, "check", wrong)
+    assert (found.returncode, "secnod.service" in found.stderr) == (1, True)
+    assert "first.service: active" in found.stdout
+    result = host.hook(HOOK, "prepare", wrong)
+    assert (result.returncode, "secnod.service" in result.stderr) == (1, True)
+    result = host.hook(HOOK, "prepare", {**OPTIONS, "dry_run": True})
+    assert result.stdout == "would stop first.service\nwould stop second.service\n"
+    assert (states(host), host.record(HOOK)) == (["active", "active"], None)
+
+
+@pytest.fixture
+def killed(host: WorkloadHost) -> WorkloadHost:
+    """The host, on which the hook was killed while it waited for the stop of the second unit."""
+    write(host, "second.service", SLOW)
+    host.run("systemctl", "daemon-reload")
+    host.run("systemctl", "restart", "second.service")
+    host.start_hook(HOOK, "prepare", OPTIONS)
+    wait_until(lambda: states(host, "second.service") == ["deactivating"], "the unit is being stopped")
+    host.kill("hook")
+    return host
+
+
+def test_recover_after_a_kill_starts_what_was_stopped(killed: WorkloadHost) -> None:
+    assert killed.record(HOOK) == {"units": OPTIONS["units"]}
+    killed.shell("touch /run/go")
+    assert killed.hook(HOOK, "recover", OPTIONS).returncode == 0
+    assert states(killed) == ["active", "active"]
+
+
+@pytest.mark.all
+def test_prepare_after_a_kill_waits_for_the_stop_that_has_begun(killed: WorkloadHost) -> None:
+    assert "second.service: it did not stop" in killed.hook(HOOK, "prepare", {**OPTIONS, "stop_timeout": 1}).stderr
+    killed.shell("touch /run/go")
+    assert killed.hook(HOOK, "prepare", OPTIONS).returncode == 0
+    assert states(killed) == ["inactive", "inactive"]
+
+
+@pytest.mark.all
+def test_printed_play_stops_the_units_for_an_event(
+    workload_host: Callable[[str], WorkloadHost], tmp_path: Path
+) -> None:
+    host = workload_host("web1")
+    (entry,) = entries("systemd-units")
+    units = entry["units"]
+    write(host, "backup.timer", "[Timer]\nOnCalendar=2099-01-01\n")
+    for service in ("backup.service", "worker@.service", "queue.service"):
+        write(host, service, UNIT)
+    start(host, *units)
+    with printed_play("systemd-units", tmp_path, host) as play:
+        play.apply()
+        play.prepare("Reboot")
+        assert states(host, *units) == ["inactive"] * len(units)
+        play.recover()
+        assert states(host, *units) == ["active"] * len(units)
+        assert host.record("systemd-units") is None
+    host.run("systemctl", "stop", *units)
+
+
+@pytest.mark.all
 def test_recover_starts_a_unit_that_has_failed_too_often(host: WorkloadHost) -> None:
     limit = "[Unit]\nStartLimitIntervalSec=1h\nStartLimitBurst=1\n"
     assert host.hook(HOOK, "prepare", {"units": ["first"]}).returncode == 0
@@ -306,21 +235,3 @@ def test_recover_starts_a_unit_that_has_failed_too_often(host: WorkloadHost) -> 
     host.run("systemctl", "daemon-reload")
     assert host.hook(HOOK, "recover", {"units": ["first"]}).returncode == 0
     assert states(host, "first") == ["active"]
-
-
-@pytest.mark.all
-def test_recover_on_a_full_disk_starts_all_units(host: WorkloadHost) -> None:
-    options = {**OPTIONS, "state_directory": "/run/small/records"}
-    host.shell("mkdir -m 0700 /run/small; mount -t tmpfs -o size=64k,mode=0700 small /run/small")
-    try:
-        assert host.hook(HOOK, "prepare", options).returncode == 0
-        host.shell("dd if=/dev/zero of=/run/small/filler bs=1k 2>/dev/null || true")
-        result = host.hook(HOOK, "recover", options)
-        assert (result.returncode, "No space left" in result.stderr) == (0, True), result.stderr
-        assert states(host) == ["active", "active"]
-        host.shell("dd if=/dev/zero of=/run/small/more bs=1k 2>/dev/null || true")
-        refused = host.hook(HOOK, "prepare", options)
-        assert (refused.returncode, "the change that it describes was not made" in refused.stderr) == (1, True)
-        assert states(host) == ["active", "active"]
-    finally:
-        host.shell("umount /run/small; rmdir /run/small")
