@@ -24,18 +24,14 @@ from typing import Any
 
 import yaml
 
-from support import simulator_process
-from support.hosts.bridge import IMDS
-from support.ready_hooks.workload_host import Completed, WorkloadHost
+from support.hosts.role_host import SERVICE, Azure, RoleHost, azure_of
+from support.ready_hooks.workload_host import WorkloadHost
 from support.recipes.printed import printed_in
 from support.recipes.project import Project, own_environment, write_inventory
 from support.repository import REPOSITORY
-from support.simulator_process import Simulator
 from support.wait import wait_until
 from tools.repository.collection_tree import copy_tree
 
-COMMAND = "azure-scheduled-events"
-SERVICE = "azure-scheduled-events.service"
 PLAYBOOK = "site.yml"
 # of the daemon, after a test; the library of ready hooks stays for others
 LEFT_BEHIND = ("/etc/azure-scheduled-events", "/run/azure-scheduled-events", "/var/lib/azure-scheduled-events")
@@ -45,69 +41,50 @@ class PrintedPlay:
     """The play of a page, its hosts, and the event that it handles.
 
     ``page`` is the name of the page, without folder and suffix. ``project`` is the folder of a user, for the
-    playbook and the inventory. ``hosts`` are the VMs of the play, by name.
+    playbook and the inventory. ``hosts`` are the VMs of the play.
+
+    Attributes:
+        site: the host of the event, by default the first one.
     """
 
-    def __init__(self, page: str, project: Project, hosts: dict[str, WorkloadHost], azure: Simulator) -> None:
-        self.hosts, self.azure = hosts, azure
-        self._project, self._event_id, self._vm = project, "", ""
+    def __init__(self, page: str, project: Project, hosts: list[RoleHost], azure: Azure) -> None:
+        self.site = hosts[0]
+        self._project, self._hosts, self._azure, self._event_id = project, hosts, azure, ""
         document = f"docs/ready-hooks/{page}.md"
         block = next(printed for printed in printed_in(document) if printed.language == "yaml")
         assert block.name == PLAYBOOK, f"{document}: the first YAML block is not {PLAYBOOK}"
         project.write(PLAYBOOK, block.text)
         (play,) = yaml.safe_load(block.text)
-        write_inventory(project, play["hosts"], {name: host.host for name, host in hosts.items()})
+        write_inventory(project, play["hosts"], {site.host.name: site.host for site in hosts})
 
-    def apply(self, *words: str) -> str:
-        """Run the play as printed on all hosts, and return its output; `words` are further arguments."""
-        return self._project.run(" ".join(["ansible-playbook -i hosts.yml", PLAYBOOK, *words])).must_succeed().text
+    def apply(self, *words: str) -> None:
+        """Run the play as printed on all hosts; `words` are further arguments."""
+        self._project.run(" ".join(["ansible-playbook -i hosts.yml", PLAYBOOK, *words])).must_succeed()
 
-    def prepare(self, kind: str = "Reboot", vm: str = "", **event: Any) -> str:
-        """Announce an event, wait until the VM is prepared, and return the id of the event.
-
-        ``vm`` is by default the first one; ``event`` has further members of the request to the simulator.
-        """
-        self._vm = vm or next(iter(self.hosts))
-        wait_until(lambda: self.status().get("imds", {}).get("ok"), "the daemon polls", self.explain)
-        request = {"type": kind, "resources": [self._vm], **event}
-        self._event_id = str(self.azure.post("/events", request)["id"])
-        wait_until(lambda: self._prepared() in ("ok", "failed"), "the end of the preparation", self.explain)
-        assert self._prepared() == "ok", self.explain()
+    def prepare(self, kind: str, vm: str = "") -> str:
+        """Announce an event of a VM, wait until the VM is prepared, and return the id of the event."""
+        self.site = next(site for site in self._hosts if vm in ("", site.host.name))
+        wait_until(self.site.watches, "the daemon polls", self.site.log)
+        self._event_id = self._azure.announce(kind, self.site.host.name)
+        wait_until(lambda: self._prepared() in ("ok", "failed"), "the end of the preparation", self.site.log)
+        assert self._prepared() == "ok", self.site.log()
         return self._event_id
 
     def recover(self) -> None:
         """End the event of `prepare`, and wait until the VM has recovered from it."""
-        self.azure.post(f"/events/{self._event_id}/complete")
-        wait_until(lambda: self.history().get("ended"), "the end of the recovery", self.explain)
+        self._azure.simulator.post(f"/events/{self._event_id}/complete")
+        wait_until(lambda: self.history().get("ended"), "the end of the recovery", self.site.log)
         runs = [run for run in self.history()["hooks"] if run["stage"] == "recover"]
-        assert runs and {run["state"] for run in runs} == {"ok"}, self.explain()
-
-    def ask(self, *words: str) -> Completed:
-        """Run azure-scheduled-events on the VM of the event."""
-        return self._host.run(COMMAND, *words, check=False)
-
-    def status(self) -> dict[str, Any]:
-        """Return the status of the daemon; empty if it does not answer."""
-        answer = self.ask("status", "--json")
-        return dict(json.loads(answer.stdout)) if answer.returncode in (0, 1) and answer.stdout else {}
+        assert runs and {run["state"] for run in runs} == {"ok"}, self.site.log()
 
     def history(self) -> dict[str, Any]:
         """Return the history of the event; empty if there is none."""
-        answer = self.ask("history", "--json", self._event_id)
+        answer = self.site.ask("history", "--json", self._event_id)
         found = json.loads(answer.stdout) if answer.returncode == 0 else []
         return dict(found[0]) if found else {}
 
-    def explain(self) -> str:
-        """Return the history of the event and the log of the daemon, for the messages of failed tests."""
-        log = self._host.run("journalctl", "--no-pager", "--lines=60", "--output=cat", f"--unit={SERVICE}", check=False)
-        return self.ask("history", self._event_id).stdout + log.stdout if self._event_id else log.stdout
-
-    @property
-    def _host(self) -> WorkloadHost:
-        return self.hosts[self._vm or next(iter(self.hosts))]
-
     def _prepared(self) -> str:
-        events = [event for event in self.status().get("events", []) if event["event_id"] == self._event_id]
+        events = [event for event in self.site.status().get("events", []) if event["event_id"] == self._event_id]
         return str(events[0]["prepared"]) if events else ""
 
 
@@ -125,13 +102,10 @@ def printed_play(page: str, folder: Path, *hosts: WorkloadHost) -> Iterator[Prin
         "ANSIBLE_CONNECTION_PLUGINS": str(REPOSITORY / "tests" / "support" / "hosts" / "connection"),
         "PYTHONPATH": str(REPOSITORY / "tests"),
     }
-    by_name = {host.host.name: host for host in hosts}
-    vms = {name: {"source": host.host.address} for name, host in by_name.items()}
-    scenario = {"groups": {"set": {"kind": "availability_set", "vms": vms}}, "knobs": {"rate_limit": 0}}
     project = Project(folder / page, environment)
-    with simulator_process.start(scenario, ["--clock", "manual"], listen=f"{IMDS}:80") as azure:
+    with azure_of({host.host.name: host.host for host in hosts}, folder) as azure:
         try:
-            yield PrintedPlay(page, project, by_name, azure)
+            yield PrintedPlay(page, project, [RoleHost(host.host, folder, hooks=()) for host in hosts], azure)
         finally:
             project.close()
             for host in hosts:

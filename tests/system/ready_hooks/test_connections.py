@@ -93,7 +93,7 @@ def test_wait_that_is_shorter_than_quiet_for_is_an_error(site: Site) -> None:
 def test_printed_play_waits_for_connections_before_an_event(site: Site, tmp_path: Path) -> None:
     with printed_play("connections", tmp_path, site.web) as play:
         play.apply()
-        assert "port 443: connections: 0" in play.ask("check").stdout
+        assert "port 443: connections: 0" in play.site.ask("check").stdout
         site.connect(443)
         with ThreadPoolExecutor(1) as later:
             prepared = later.submit(play.prepare, "Reboot")

@@ -242,7 +242,7 @@ def test_mistake_is_found_by_check_and_named_by_prepare(pool: Pool, options: dic
 def test_printed_play_takes_the_server_out_for_an_event(pool: Pool, tmp_path: Path) -> None:
     with printed_play("haproxy", tmp_path, pool.web) as play:
         play.apply()
-        assert "haproxy: web/web1" in play.ask("check").stdout
+        assert "haproxy: web/web1" in play.site.ask("check").stdout
         play.prepare("Reboot")
         assert (pool.state(), pool.is_served_by_web1()) == ("maint", False)
         pool.web.host.reboot()

@@ -143,7 +143,7 @@ def test_killed_hook_leaves_what_recover_undoes(web: WebServer) -> None:
 def test_printed_play_fails_the_probe_for_an_event(web: WebServer, tmp_path: Path) -> None:
     with printed_play("health-file", tmp_path, web.host) as play:
         play.apply()
-        assert f"{FILE}: present" in play.ask("check").stdout
+        assert f"{FILE}: present" in play.site.ask("check").stdout
         play.prepare("Reboot")
         assert (web.probe(), web.status("/")) == ("404", "200")
         web.host.run("systemctl", "stop", "nginx")
