@@ -10,7 +10,6 @@ import pytest
 from ready_hooks.core import arguments
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import UsageError
-from ready_hooks.core.options import parse_integer
 
 OPTIONS = (
     Option("server", arguments.text, "a server", required=True),
@@ -48,50 +47,10 @@ def test_required_list_without_a_value_is_an_error(given: object) -> None:
         arguments.from_mapping((Option("units", arguments.text, "units", required=True, many=True),), given)
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [(5, 5.0), (0, 0.0), (0.5, 0.5), ("30s", 30.0), ("1.5m", 90.0), ("2 h", 7200.0)],
-)
-def test_seconds_reads_numbers_and_time_spans(value: object, expected: float) -> None:
-    assert arguments.seconds(value) == expected
-
-
-@pytest.mark.parametrize("value", [True, None, -1, "-1s", "", "s", "5 days", "1e3", "nan", "9" * 400, "9999h", [5]])
-def test_seconds_refuses_what_is_not_a_usable_time_span(value: object) -> None:
-    with pytest.raises(ValueError):
-        arguments.seconds(value)
-
-
-@pytest.mark.parametrize("value", [True, None, "", " ", "a\0b", 1.5, ["a"], {}])
+@pytest.mark.parametrize("value", [True, None, "", " ", "a\0b", "a\ud800", 1.5, ["a"], {}])
 def test_text_refuses_other_values(value: object) -> None:
     with pytest.raises(ValueError):
         arguments.text(value)
-
-
-def test_numbers_and_paths_refuse_what_is_out_of_range() -> None:
-    assert (arguments.port("65535"), parse_integer("0"), arguments.path("/run/x")) == (65535, 0, "/run/x")
-    for parse, value in (
-        (arguments.port, 0),
-        (arguments.port, 65536),
-        (parse_integer, -1),
-        (arguments.path, "run/x"),
-    ):
-        with pytest.raises(ValueError):
-            parse(value)
-
-
-def test_boolean_reads_yaml_and_command_line() -> None:
-    assert [arguments.boolean(value) for value in (True, False, "yes", "true", "no", "false")] == [
-        *(True, False),
-        *(True, True, False, False),
-    ]
-    with pytest.raises(ValueError):
-        arguments.boolean(1)
-
-
-def test_text_refuses_half_characters() -> None:
-    with pytest.raises(ValueError, match="half characters"):
-        arguments.text("a\ud800")
 
 
 def test_command_is_a_list_or_a_text_for_the_shell() -> None:
@@ -121,3 +80,23 @@ def test_flags_and_json_have_the_same_values() -> None:
     )
     assert "100 %" in parser.format_help()
     assert arguments.from_namespace(every, parser.parse_args([])) is None
+
+
+def test_numbers_paths_and_booleans_refuse_what_is_out_of_range() -> None:
+    assert (arguments.port("65535"), arguments.path("/run/x"), arguments.seconds("8784h")) == (
+        65535,
+        "/run/x",
+        31622400,
+    )
+    words = (True, False, "yes", "true", "no", "false")
+    assert [arguments.boolean(word) for word in words] == [True, False, True, True, False, False]
+    for parse, value in (
+        (arguments.port, 0),
+        (arguments.port, 65536),
+        (arguments.path, "run/x"),
+        (arguments.seconds, "8785h"),
+        (arguments.seconds, -1),
+        (arguments.boolean, 1),
+    ):
+        with pytest.raises(ValueError):
+            parse(value)

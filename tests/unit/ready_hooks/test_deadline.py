@@ -4,21 +4,7 @@
 from __future__ import annotations
 
 from ready_hooks.core.deadline import Deadline
-
-
-class Clock:
-    """A clock that moves only while the code under test sleeps."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.sleeps: list[float] = []
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, duration: float) -> None:
-        self.sleeps.append(duration)
-        self.now += duration
+from support.ready_hooks.clock import Clock
 
 
 def test_deadline_reserves_a_tenth_but_at_most_three_seconds() -> None:

@@ -55,32 +55,6 @@ def test_launcher_by_its_own_name_is_status_2() -> None:
     assert launch(FILES / "run", "prepare").returncode == 2
 
 
-def test_launcher_without_python_says_so(tmp_path: Path) -> None:
-    for program in ("readlink", "sh"):
-        (tmp_path / program).symlink_to(str(shutil.which(program)))
-    result = launch(FILES / "systemd-units", "check", PATH=str(tmp_path))
-    assert (result.returncode, "READY_HOOKS_PYTHON" in result.stderr) == (1, True)
-
-
-def test_launcher_takes_the_python_of_the_variable(tmp_path: Path) -> None:
-    own = tmp_path / "own"
-    own.symlink_to(sys.executable)
-    for program in ("readlink", "sh"):
-        (tmp_path / program).symlink_to(str(shutil.which(program)))
-    result = launch(FILES / "systemd-units", "--help", PATH=str(tmp_path), READY_HOOKS_PYTHON=str(own))
-    assert result.returncode == 0
-
-
-def test_launcher_passes_over_a_python_that_is_too_old(tmp_path: Path) -> None:
-    old = tmp_path / "python3"
-    old.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
-    old.chmod(0o755)
-    for program in ("readlink", "sh"):
-        (tmp_path / program).symlink_to(str(shutil.which(program)))
-    (tmp_path / "python3.11").symlink_to(sys.executable)
-    assert launch(FILES / "systemd-units", "--help", PATH=str(tmp_path)).returncode == 0
-
-
 @pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
 def test_messages_with_other_characters_do_not_end_the_hook(tmp_path: Path, locale: str) -> None:
     result = subprocess.run(
@@ -92,3 +66,31 @@ def test_messages_with_other_characters_do_not_end_the_hook(tmp_path: Path, loca
     )
     assert result.returncode in (1, 2)
     assert b"Traceback" not in result.stderr
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """A folder with what the launcher needs, but without a Python."""
+    for program in ("readlink", "sh"):
+        (tmp_path / program).symlink_to(str(shutil.which(program)))
+    return tmp_path
+
+
+def test_launcher_without_python_says_so(programs: Path) -> None:
+    result = launch(FILES / "systemd-units", "check", PATH=str(programs))
+    assert (result.returncode, "READY_HOOKS_PYTHON" in result.stderr) == (1, True)
+
+
+def test_launcher_takes_the_python_of_the_variable(programs: Path) -> None:
+    own = programs / "own"
+    own.symlink_to(sys.executable)
+    result = launch(FILES / "systemd-units", "--help", PATH=str(programs), READY_HOOKS_PYTHON=str(own))
+    assert result.returncode == 0
+
+
+def test_launcher_passes_over_a_python_that_is_too_old(programs: Path) -> None:
+    old = programs / "python3"
+    old.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    old.chmod(0o755)
+    (programs / "python3.11").symlink_to(sys.executable)
+    assert launch(FILES / "systemd-units", "--help", PATH=str(programs)).returncode == 0

@@ -14,7 +14,8 @@ def test_encode_writes_the_length_of_a_value_with_line_feeds() -> None:
 
 def test_journal_fields_leave_out_unknown_values() -> None:
     values = {"text": "web1: over", "event_id": "1", "stage": "recover", "duration": 0, "outcome": "", "host": "a"}
-    fields = journal_fields({**values, "seconds_left": None, "repeated": False}, "azure-event")
+    values |= {"seconds_left": None, "repeated": False}
+    fields = journal_fields(values, "azure-event")
     assert fields.pop("MESSAGE_ID").isalnum()
     assert fields == {
         "MESSAGE": "web1: over",
@@ -24,3 +25,4 @@ def test_journal_fields_leave_out_unknown_values() -> None:
         "AZURE_EVENT_STAGE": "recover",
         "AZURE_EVENT_DURATION": "0",
     }
+    assert journal_fields({**values, "stage": "emergency"}, "azure-event")["PRIORITY"] == "4"

@@ -17,8 +17,12 @@ from ready_hooks.core.errors import HookError
 from ready_hooks.core.event import from_environment
 from ready_hooks.core.hook import RECOVER, Run
 from ready_hooks.core.record import Record
+from ready_hooks.core.report import NAMES, Value
 from ready_hooks.hooks.notify import HOOK as NOTIFY
+from ready_hooks.hooks.notify import template
+from ready_hooks.hooks.notify.web_request import parse_url
 from support.push_endpoint import PushEndpoint, push_endpoint
+from support.ready_hooks.clock import Clock
 from support.simulator_process import reserved_port
 
 EVENT = {
@@ -33,19 +37,6 @@ EVENT = {
     "EVENT_RESOURCES": "vm1 vm2",
     "EVENT_RESOURCE": "vm1",
 }
-
-
-class Clock:
-    """Monotonic seconds that pass only by `sleep`."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
 
 
 def notify(
@@ -142,19 +133,19 @@ def test_required_notification_is_sent_to_an_endpoint_that_is_away_for_a_minute(
         class Away(Clock):
             def sleep(self, seconds: float) -> None:
                 super().sleep(seconds)
-                if self.now >= 60 and not endpoints:
+                if self.now >= 1060 and not endpoints:
                     endpoints.append(opened.enter_context(push_endpoint(port=port)))
 
         clock = Away()
         notify(tmp_path, "prepare", f"http://127.0.0.1:{port}/", clock=clock, change_record=True, required=True)
-        assert (kinds(endpoints[0]), 60 <= clock.now < 75) == (["appeared"], True)
+        assert (kinds(endpoints[0]), 1060 <= clock.now < 1075) == (["appeared"], True)
 
 
 def test_required_notification_that_is_not_sent_fails_within_the_time_of_the_run(tmp_path: Path) -> None:
     clock = Clock()
     with reserved_port() as port, pytest.raises(HookError):
         notify(tmp_path, "prepare", f"http://127.0.0.1:{port}/", clock=clock, required=True)
-    assert 500 < clock.now < 600
+    assert 1500 < clock.now < 1600
 
 
 def test_required_notification_of_the_end_is_sent_by_the_next_recovery(tmp_path: Path) -> None:
@@ -176,9 +167,129 @@ def test_refused_notification_is_a_failure_only_if_it_is_required(
         assert cli.main(["notify", "prepare", "--json", json.dumps(given)]) == status
 
 
-@pytest.mark.parametrize("other", [{"url": "http://127.0.0.1:9/", "body": "{text}"}, {"apprise": "/etc/apprise"}])
-def test_record_of_a_change_with_another_body_is_a_usage_error(
-    capsys: pytest.CaptureFixture[str], other: dict[str, str]
+def test_prepare_that_runs_again_notifies_once_for_each_event(tmp_path: Path) -> None:
+    with push_endpoint() as endpoint:
+        for event_id in ("first", "second", "first", "second"):
+            notify(tmp_path, "prepare", endpoint.url, event={"EVENT_ID": event_id})
+        notify(tmp_path, "recover", endpoint.url, event={"EVENT_ID": "second"})
+    sent = [(each.change["event_id"], each.change["stage"]) for each in endpoint.taken]
+    assert sent == [("first", "prepare"), ("second", "prepare"), ("first", "recover"), ("second", "recover")]
+
+
+def test_stages_without_a_notification_count_for_the_duration(tmp_path: Path) -> None:
+    with push_endpoint() as endpoint:
+        for stage in ("prepare", "started", "recover"):
+            notify(tmp_path, stage, endpoint.url, stages=["recover"])
+    assert [(each.change["stage"], each.change["duration"] is None) for each in endpoint.taken] == [("recover", False)]
+
+
+@pytest.mark.parametrize(
+    ("options", "subject"),
+    [
+        ({"url": "http://127.0.0.1:9/", "body": "{text}", "change_record": True}, "change_record"),
+        ({"apprise": "/etc/apprise", "change_record": True}, "change_record"),
+        ({"apprise": "/etc/apprise", "body": {"a": "b"}}, "body"),
+        ({"url": "https://a/", "url_file": "/etc/url"}, "url"),
+        ({"url": "ftp://a/"}, "url"),
+        ({"url_file": "/etc/url", "body": {"a": "{event_tpe}"}}, "body"),
+        ({"url_file": "/etc/url", "headers": {"A": "b\r\nC: d"}}, "headers"),
+        ({"url_file": "/etc/url", "header_files": {"A": "relative"}}, "header_files"),
+        ({"url_file": "/etc/url", "stages": ["preparation"]}, "stages"),
+        ({}, "url"),
+    ],
+)
+def test_wrong_option_is_a_usage_error(
+    capsys: pytest.CaptureFixture[str], options: dict[str, Any], subject: str
 ) -> None:
-    assert cli.main(["notify", "check", "--json", json.dumps({"change_record": True, **other})]) == 2
-    assert "change_record: it is a body for a web hook" in capsys.readouterr().err
+    assert cli.main(["notify", "check", "--json", json.dumps(options)]) == 2
+    assert f"{subject}: " in capsys.readouterr().err
+
+
+VALUES: dict[str, Value] = {
+    **dict.fromkeys(NAMES, ""),
+    "event_type": "Reboot",
+    "description": '"}, "{event_type} {{stage}}',
+    "seconds_left": 899,
+    "duration": None,
+}
+
+
+def test_fill_replaces_placeholders_once_and_keeps_the_structure() -> None:
+    filled = template.fill({"{event_type}": ["a {description}", 1, True, None, {"b": "{stage}"}]}, VALUES)
+    assert filled == {"Reboot": ['a "}, "{event_type} {{stage}}', 1, True, None, {"b": ""}]}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("{seconds_left}", 899),
+        ("{duration}", None),
+        ("in {seconds_left} s", "in 899 s"),
+        ("after {duration} s", "after  s"),
+        ("{{seconds_left}}", "{seconds_left}"),
+        ("{ seconds_left } {", "{ seconds_left } {"),
+    ],
+)
+def test_fill_keeps_the_type_of_a_whole_placeholder(given: str, expected: Value) -> None:
+    assert template.fill(given, VALUES) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ('{"a": "{stage}"}', {"a": "{stage}"}),
+        ("[1]", [1]),
+        ("{event_type} here", "{event_type} here"),
+        ("12", "12"),
+    ],
+)
+def test_body_reads_json_in_a_text(given: str, expected: Any) -> None:
+    assert template.body(given) == expected
+
+
+@pytest.mark.parametrize("given", ["", {}, 5, True, None, {"a": "{no_such_value}"}, {"{no_such_value}": 1}, ["{a}"]])
+def test_body_refuses_what_is_not_a_template(given: object) -> None:
+    with pytest.raises(ValueError):
+        template.body(given)
+
+
+def test_body_refuses_a_template_that_is_nested_too_deep() -> None:
+    given: list[Any] = [1]
+    for _level in range(40):
+        given = [given]
+    with pytest.raises(ValueError, match="deep"):
+        template.body(given)
+
+
+@pytest.mark.parametrize(
+    ("url", "origin", "target", "is_protected"),
+    [
+        ("https://hooks.example.com/a/b?c=d", "https://hooks.example.com", "/a/b?c=d", True),
+        ("https://hooks.example.com:8443", "https://hooks.example.com:8443", "/", True),
+        ("http://127.0.0.1:80/a", "http://127.0.0.1", "/a", True),
+        ("http://[::1]:8080/a", "http://[::1]:8080", "/a", True),
+        ("http://hooks.example.com/a", "http://hooks.example.com", "/a", False),
+    ],
+)
+def test_parse_url_hides_the_path_from_messages(url: str, origin: str, target: str, is_protected: bool) -> None:
+    found = parse_url(url)
+    assert (found.origin, found.target, found.is_protected) == (origin, target, is_protected)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "hooks.example.com/secret",
+        "ftp://hooks.example.com/secret",
+        "https:///secret",
+        "https://user:secret@hooks.example.com/",
+        "https://hooks.example.com:99999/secret",
+        "https://hooks.example.com/secret\r\nHost: a",
+        "https://hooks.example.com/secret b",
+        "https://[::1/secret",
+    ],
+)
+def test_parse_url_refuses_without_the_secret_in_its_message(url: str) -> None:
+    with pytest.raises(ValueError) as refusal:
+        parse_url(url)
+    assert "secret" not in str(refusal.value)

@@ -14,15 +14,9 @@ from ready_hooks.core.event import Event, from_environment
 from ready_hooks.core.hook import Run
 from ready_hooks.core.occurrences import KEPT_FOR, MOST_KEPT, Occurrence, Occurrences
 from ready_hooks.core.record import Record
+from support.ready_hooks.clock import Clock
 
 EVENT = from_environment({"EVENT_TYPE": "Reboot", "EVENT_RESOURCE": "web1", "EVENT_DESCRIPTION": "why"})
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

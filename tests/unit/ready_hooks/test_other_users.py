@@ -8,15 +8,13 @@ The user `nobody` is real; the programs of the workloads are small scripts.
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import itertools
 import json
 import os
 import pwd
 import shutil
 import signal
-import socket
+import socketserver
 import subprocess
 import sys
 import tempfile
@@ -27,6 +25,7 @@ from typing import Any
 
 import pytest
 
+from ready_hooks.core.record import Record
 from support.repository import REPOSITORY
 from support.wait import wait_until
 
@@ -73,9 +72,9 @@ class Host:
     def __init__(self, folder: Path) -> None:
         self.root, self.home, self.programs = folder / "root", folder / "home", folder / "bin"
         self.output = folder / "output"
-        for each, mode in ((folder, 0o755), (self.root, 0o755), (self.home, 0o755), (self.programs, 0o755)):
+        for each in (folder, self.root, self.home, self.programs):
             each.mkdir(exist_ok=True)
-            each.chmod(mode)
+            each.chmod(0o755)
         self.output.mkdir()
         self.output.chmod(0o777)
         self.secret = self.root / "secret"
@@ -116,13 +115,6 @@ class Host:
             timeout=min(seconds, PATIENCE) + PATIENCE,
         )
         return done.returncode, done.stdout + done.stderr
-
-    def remember(self, use: str, data: dict[str, Any]) -> None:
-        """Write a record, as a preparation does."""
-        folder = self.root / "records"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        content = {"version": 1, "use": use, "event_id": "", "at": 0, "data": data}
-        (folder / f"{use}.json").write_text(json.dumps(content), encoding="utf-8")
 
     def is_untouched(self) -> bool:
         """Return True if root's file has its content, its owner and its mode, and the user has no copy of it."""
@@ -169,7 +161,8 @@ class Database:
 
     def recover(self, seconds: float = 20.0, again: bool = False) -> tuple[int, str]:
         if not again:
-            self._host.remember("postgresql", {"phase": "promoted", "other": "host=db2"})
+            record = Record(str(self._host.root / "records"), "postgresql", "postgresql")
+            record.save({"phase": "promoted", "other": "host=db2"})
         options = {"user": USER, "data_directory": str(self.data), "unit": "db.service"}
         return self._host.hook("postgresql", "recover", options, seconds)
 
@@ -280,150 +273,6 @@ def test_postgresql_ends_itself_where_the_configuration_of_patroni_is_a_named_pi
     host.program("patronictl", "#!/bin/sh\necho '[]'\n")
     options = {"user": USER, "patroni": f"{host.home}/patroni.yml"}
     assert host.hook("postgresql", "check", options, 2)[0] == 1
-
-
-RECORD = {"path": "PATH", "before": [base64.b64encode(b"own text").decode(), False, 0o644, 0, 0], "after": None}
-
-
-def forge_record(host: Host, folder: Path) -> None:
-    """Let the user write a record: recover is to write a file of root."""
-    data = {**RECORD, "path": str(host.root / "forged")}
-    content = json.dumps({"version": 1, "use": "health-file", "data": data})
-    host.user(f"cat >'{folder}/health-file.json' <<'END'\n{content}\nEND")
-
-
-def recover_by(host: Host, folder: Path) -> int:
-    options = {"path": str(host.root / "ready"), "state_directory": str(folder)}
-    return host.hook("health-file", "recover", options)[0]
-
-
-@pytest.mark.parametrize("mode", [0o1777, 0o777])
-def test_record_in_a_folder_that_others_can_write_is_not_used(host: Host, mode: int) -> None:
-    folder = host.root / "shared"
-    folder.mkdir()
-    folder.chmod(mode)
-    forge_record(host, folder)
-    assert recover_by(host, folder) == 1
-    assert not (host.root / "forged").exists()
-
-
-def test_record_of_another_user_is_not_used(host: Host) -> None:
-    folder = host.root / "shared"
-    folder.mkdir()
-    host.give(folder)
-    forge_record(host, folder)
-    os.chown(folder, 0, 0)
-    assert recover_by(host, folder) == 1
-    assert not (host.root / "forged").exists()
-
-
-def test_records_are_not_reached_by_a_link_of_another_user(host: Host) -> None:
-    folder = host.root / "records"
-    folder.mkdir()
-    host.user(f"ln -s '{folder}' '{host.home}/records'")
-    options = {"prepare": ["true"], "state_directory": f"{host.home}/records"}
-    assert host.hook("command", "prepare", options)[0] == 1
-    assert list(folder.glob("*.json")) == []
-
-
-def own_file(host: Host) -> Path:
-    path = host.home / "config"
-    host.user(f"umask 077; echo own >'{path}'")
-    return path
-
-
-def writable_file(host: Host) -> Path:
-    path = host.root / "config"
-    path.write_text("own", encoding="utf-8")
-    path.chmod(0o666)
-    return path
-
-
-def file_in_own_folder(host: Host) -> Path:
-    path = host.home / "config"
-    path.write_text("own", encoding="utf-8")
-    path.chmod(0o600)
-    return path
-
-
-def own_link(host: Host) -> Path:
-    host.user(f"ln -s '{host.secret}' '{host.home}/config'")
-    return host.home / "config"
-
-
-def own_hard_link(host: Host) -> Path:
-    folder = host.root / "sticky"
-    folder.mkdir()
-    folder.chmod(0o1777)
-    os.link(host.secret, folder / "config")
-    return folder / "config"
-
-
-CONFIGURATIONS = [own_file, writable_file, file_in_own_folder, own_link, own_hard_link]
-
-
-@pytest.mark.parametrize("verb", ["check", "prepare"])
-@pytest.mark.parametrize("make", CONFIGURATIONS)
-def test_kubectl_does_not_run_with_a_kubeconfig_that_others_can_change(
-    host: Host, make: Callable[[Host], Path], verb: str
-) -> None:
-    host.program("kubectl", "#!/bin/sh\nid -u >>OUTPUT/kubectl\n")
-    path = str(make(host))
-    status, output = host.hook("kubernetes", verb, {"kubeconfig": path, "node": "node1"})
-    assert (status, path in output, list(host.output.iterdir())) == (1, True, []), output
-
-
-@pytest.mark.parametrize("make", CONFIGURATIONS)
-def test_secret_is_not_sent_from_a_file_that_others_can_change(host: Host, make: Callable[[Host], Path]) -> None:
-    path = str(make(host))
-    with server(host.home / "redis.sock", b"-ERR no\r\n") as received:
-        status, _output = host.hook("redis", "prepare", {"address": f"{host.home}/redis.sock", "password_file": path})
-    assert (status, bytes(received)) == (1, b"")
-
-
-@contextlib.contextmanager
-def server(path: Path, answer: bytes, pause: float = 0.0) -> Iterator[bytearray]:
-    """A server at a socket, which the block can read the requests of; it answers byte by byte."""
-    received = bytearray()
-    ended = threading.Event()
-
-    def serve(connection: socket.socket) -> None:
-        with connection, contextlib.suppress(OSError):
-            received.extend(connection.recv(65536))
-            for number in itertools.count():
-                if ended.wait(pause) or (number >= len(answer) and not pause):
-                    return
-                connection.send(answer[number % len(answer) :][:1])
-
-    def accept() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
-
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
-        listener.listen()
-        thread = threading.Thread(target=accept, daemon=True)
-        thread.start()
-        try:
-            yield received
-        finally:
-            ended.set()
-            listener.shutdown(socket.SHUT_RDWR)
-            thread.join(5)
-
-
-@pytest.mark.parametrize("answer", [b"x", b"\n"])
-@pytest.mark.parametrize(
-    ("use", "option", "more"),
-    [("haproxy", "socket", {"server": "web/web1"}), ("redis", "address", {"save": True})],
-)
-def test_answer_that_never_ends_does_not_stop_a_hook(
-    host: Host, use: str, option: str, more: dict[str, Any], answer: bytes
-) -> None:
-    path = host.home / "server.sock"
-    with server(path, answer, pause=0.05):
-        assert host.hook(use, "check", {option: str(path), **more}, 2)[0] == 1
 
 
 class Probe:
@@ -544,15 +393,6 @@ def test_log_waits_a_few_seconds_for_a_file_that_a_user_has_locked(host: Host) -
         holder.wait(10)
 
 
-@pytest.mark.parametrize("make", [own_file, writable_file, file_in_own_folder])
-def test_check_warns_of_a_program_of_root_that_others_can_change(host: Host, make: Callable[[Host], Path]) -> None:
-    path = make(host)
-    path.chmod(path.stat().st_mode | 0o111)
-    assert str(path) in host.hook("command", "check", {"prepare": [str(path)], "recover": ["true"]})[1]
-    as_user = {"prepare": [str(path)], "recover": ["true"], "user": USER}
-    assert host.hook("command", "check", as_user) == (0, "")
-
-
 def test_postgresql_sends_the_name_of_a_database_as_a_name(host: Host, database: Database) -> None:
     """A PgBouncer, perhaps of another host, must not have psql run a program."""
     script = PSQL.replace("case $sql in", 'printf "%s\\n" "$sql" >>OUTPUT/sql\ncase $sql in\n*DATABASES*) echo ROW ;;')
@@ -565,3 +405,56 @@ def test_postgresql_sends_the_name_of_a_database_as_a_name(host: Host, database:
         status, output = host.hook("postgresql", "prepare", options)
         server_process.kill()
     assert (status, 'PAUSE "a""; \\! id";' in (host.output / "sql").read_text(encoding="utf-8")) == (0, True), output
+
+
+@pytest.fixture
+def own_file(host: Host) -> Path:
+    """A file of the user, which others cannot read."""
+    path = host.home / "config"
+    host.user(f"umask 077; echo own >'{path}'")
+    return path
+
+
+@pytest.mark.parametrize("verb", ["check", "prepare"])
+def test_kubectl_does_not_run_with_a_kubeconfig_that_others_can_change(host: Host, own_file: Path, verb: str) -> None:
+    host.program("kubectl", "#!/bin/sh\nid -u >>OUTPUT/kubectl\n")
+    status, output = host.hook("kubernetes", verb, {"kubeconfig": str(own_file), "node": "node1"})
+    assert (status, str(own_file) in output, list(host.output.iterdir())) == (1, True, []), output
+
+
+def test_check_warns_of_a_program_of_root_that_others_can_change(host: Host, own_file: Path) -> None:
+    own_file.chmod(0o755)
+    options = {"prepare": [str(own_file)], "recover": ["true"]}
+    assert str(own_file) in host.hook("command", "check", options)[1]
+    assert host.hook("command", "check", {**options, "user": USER}) == (0, "")
+
+
+@contextlib.contextmanager
+def endless_server(path: Path, answer: bytes) -> Iterator[None]:
+    """A server at a socket, which sends this answer again and again."""
+    ended = threading.Event()
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with contextlib.suppress(OSError):
+                while not ended.wait(0.05):
+                    self.request.send(answer)
+
+    with socketserver.ThreadingUnixStreamServer(str(path), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield
+        ended.set()
+        server.shutdown()
+
+
+@pytest.mark.parametrize("answer", [b"x", b"\n"])
+@pytest.mark.parametrize(
+    ("use", "option", "more"),
+    [("haproxy", "socket", {"server": "web/web1"}), ("redis", "address", {"save": True})],
+)
+def test_answer_that_never_ends_does_not_stop_a_hook(
+    host: Host, use: str, option: str, more: dict[str, Any], answer: bytes
+) -> None:
+    path = host.home / "server.sock"
+    with endless_server(path, answer):
+        assert host.hook(use, "check", {option: str(path), **more}, 2)[0] == 1

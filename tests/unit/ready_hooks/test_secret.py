@@ -50,8 +50,19 @@ def test_missing_secret_folder_and_named_pipe_are_errors(tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
-def test_secret_of_another_user_is_not_used(tmp_path: Path) -> None:
+@pytest.mark.parametrize("given", ["file", "folder", "link"])
+def test_secret_that_another_user_can_change_is_not_used(tmp_path: Path, given: str) -> None:
+    link, folder = tmp_path / "link", tmp_path / "folder"
+    folder.mkdir()
+    link.symlink_to(secret(folder))
+    assert read_secret(str(link)) == "word"
+    os.chown({"file": folder / "secret", "folder": folder, "link": link}[given], 4711, 4711, follow_symlinks=False)
+    with pytest.raises(HookError, match="belongs to user 4711"):
+        read_secret(str(link))
+
+
+def test_secret_in_a_folder_in_which_all_users_have_files_is_not_used(tmp_path: Path) -> None:
     path = secret(tmp_path)
-    os.chown(path, 65534, 65534)
-    with pytest.raises(HookError, match="belongs to user 65534"):
+    tmp_path.chmod(0o1777)
+    with pytest.raises(HookError, match="can write"):
         read_secret(path)
