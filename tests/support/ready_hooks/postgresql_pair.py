@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""A primary of PostgreSQL and its streaming replica, on two hosts with Debian's packages."""
+"""A primary of PostgreSQL and its streaming replica, on two hosts with Debian's packages, and writers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from support.ready_hooks.workload_host import WorkloadHost
@@ -20,6 +21,16 @@ listen_addresses = '*'
 wal_log_hints = on
 wal_keep_size = 64MB
 shared_buffers = 16MB
+"""
+_FOLDER = "/var/lib/load"
+_SCRIPT = """
+number=$(($1 * 1000000))
+while [ -e {folder}/run ]; do
+    number=$((number + 1))
+    if timeout 20 psql -XAtq -d "{target}" -c "INSERT INTO acknowledged VALUES ($number)" 2>/dev/null; then
+        echo $number >> {folder}/acknowledged
+    fi
+done
 """
 
 
@@ -111,3 +122,49 @@ def ask(host: WorkloadHost, sql: str, port: int = 5432) -> str:
     """Run SQL on a host as the superuser; return "" if the server does not answer or refuses it."""
     psql = ("psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", f"dbname=postgres port={port}")
     return host.run("runuser", "-u", "postgres", "--", *psql, given=sql, check=False).stdout.strip()
+
+
+class Load:
+    """Writers that insert numbers into whichever server is the primary, and note each acknowledged one.
+
+    They run on the host ``client``; the context manager starts and ends them.
+    """
+
+    def __init__(self, client: WorkloadHost, servers: Sequence[WorkloadHost], port: int = 5432) -> None:
+        self._client, self._servers, self._port = client, servers, port
+        self._units = [f"writer-{number}" for number in range(2)]
+
+    def __enter__(self) -> Load:
+        hosts = ",".join(host.host.address for host in self._servers)
+        target = f"host={hosts} port={self._port} user=postgres dbname=postgres"
+        target += " target_session_attrs=read-write connect_timeout=2"
+        script = _SCRIPT.format(folder=_FOLDER, target=target)
+        self._client.shell(f"rm -rf {_FOLDER}; mkdir {_FOLDER}; touch {_FOLDER}/run {_FOLDER}/acknowledged")
+        self._client.write(f"{_FOLDER}/write", script)
+        for number, unit in enumerate(self._units):
+            self._client.start(unit, "sh", f"{_FOLDER}/write", str(number))
+        return self
+
+    def __exit__(self, kind: object, *_error: object) -> None:
+        self._client.run("rm", f"{_FOLDER}/run")
+        if kind is None:
+            is_active = ("systemctl", "is-active", "--quiet", *self._units)
+            wait_until(lambda: self._client.run(*is_active, check=False).returncode != 0, "the writers end")
+        else:
+            self._client.run("systemctl", "kill", "--signal=KILL", *self._units, check=False)
+
+    def acknowledged(self) -> set[int]:
+        """Return the numbers whose insertion a server acknowledged."""
+        return {int(line) for line in self._client.shell(f"cat {_FOLDER}/acknowledged").split()}
+
+    def wait_for_more(self) -> None:
+        """Wait until writes are acknowledged after now."""
+        before = len(self.acknowledged())
+        wait_until(lambda: len(self.acknowledged()) >= before + 5, "writes are acknowledged", pause=0.1)
+
+    def lost(self, host: WorkloadHost) -> set[int]:
+        """Return the acknowledged numbers that the server of a host does not have."""
+        acknowledged = self.acknowledged()
+        assert acknowledged
+        found = ask(host, "SELECT number FROM acknowledged", self._port)
+        return acknowledged - {int(line) for line in found.split()}

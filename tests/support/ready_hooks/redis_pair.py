@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 import time
-from types import TracebackType
 
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError
@@ -147,16 +146,14 @@ class Writer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, *_error: object) -> None:
         self._is_over.set()
         self._thread.join()
 
-    def wait_for_more(self, count: int = 20) -> None:
-        """Wait until so many more writes are acknowledged."""
+    def wait_for_more(self) -> None:
+        """Wait until more writes are acknowledged."""
         before = len(self.acknowledged)
-        wait_until(lambda: len(self.acknowledged) >= before + count, "more writes are acknowledged")
+        wait_until(lambda: len(self.acknowledged) >= before + 20, "more writes are acknowledged")
 
     def lost(self, host: WorkloadHost) -> list[str]:
         """Return the acknowledged writes that the instance of the host lacks."""

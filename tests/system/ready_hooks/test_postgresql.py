@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from support.ready_hooks.postgresql_load import Load
-from support.ready_hooks.postgresql_pair import HBA, UNIT, PostgresqlPair
+from support.ready_hooks.postgresql_pair import HBA, UNIT, Load, PostgresqlPair
 from support.ready_hooks.printed_play import printed_play
 from support.ready_hooks.workload_host import Completed, WorkloadHost
 from support.recipes.printed import find

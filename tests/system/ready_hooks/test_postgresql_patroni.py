@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from support.ready_hooks.postgresql_load import Load
-from support.ready_hooks.postgresql_pair import ask
+from support.ready_hooks.postgresql_pair import Load, ask
 from support.ready_hooks.printed_play import entries, options_of
 from support.ready_hooks.workload_host import Completed, WorkloadHost
 from support.wait import wait_until
