@@ -82,13 +82,6 @@ class PostgresqlPair:
             f" systemctl unmask {UNIT}; systemctl start {UNIT}"
         )
 
-    def remove(self) -> None:
-        """Stop both servers, and remove what they were created from."""
-        for host in (self.first, self.second):
-            if host.host.is_up:
-                host.run("systemctl", "disable", "--quiet", "--now", "postgresql.service", UNIT)
-                host.shell(f"rm -rf {_SAVED}")
-
     def options(self, host: WorkloadHost) -> dict[str, object]:
         """Return the options of the hook on one of the hosts."""
         address = self.other(host).host.address

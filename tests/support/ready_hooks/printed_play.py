@@ -18,13 +18,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from support.hosts.role_host import SERVICE, Azure, RoleHost, azure_of
+from support.hosts.role_host import Azure, RoleHost, azure_of
 from support.ready_hooks.workload_host import WorkloadHost
 from support.recipes.printed import printed_in
 from support.recipes.project import Project, own_environment, write_inventory
@@ -33,8 +33,6 @@ from support.wait import wait_until
 from tools.repository.collection_tree import copy_tree
 
 PLAYBOOK = "site.yml"
-# of the daemon, after a test; the library of ready hooks stays for others
-LEFT_BEHIND = ("/etc/azure-scheduled-events", "/run/azure-scheduled-events", "/var/lib/azure-scheduled-events")
 
 
 class PrintedPlay:
@@ -90,7 +88,7 @@ class PrintedPlay:
 
 @contextmanager
 def printed_play(page: str, folder: Path, *hosts: WorkloadHost) -> Iterator[PrintedPlay]:
-    """Simulate an Azure with these hosts as VMs, for the play of a page; stop the daemons at the end.
+    """Simulate an Azure with these hosts as VMs, for the play of a page.
 
     The simulator's clock is stopped: an event lasts until `recover`, also an approved one.
     """
@@ -102,16 +100,9 @@ def printed_play(page: str, folder: Path, *hosts: WorkloadHost) -> Iterator[Prin
         "ANSIBLE_CONNECTION_PLUGINS": str(REPOSITORY / "tests" / "support" / "hosts" / "connection"),
         "PYTHONPATH": str(REPOSITORY / "tests"),
     }
-    project = Project(folder / page, environment)
-    with azure_of({host.host.name: host.host for host in hosts}, folder) as azure:
-        try:
-            yield PrintedPlay(page, project, [RoleHost(host.host, folder, hooks=()) for host in hosts], azure)
-        finally:
-            project.close()
-            for host in hosts:
-                if host.host.is_up:
-                    host.run("systemctl", "disable", "--now", SERVICE, check=False)
-                    host.run("rm", "-rf", *LEFT_BEHIND)
+    by_name = {host.host.name: host.host for host in hosts}
+    with closing(Project(folder / page, environment)) as project, azure_of(by_name, folder) as azure:
+        yield PrintedPlay(page, project, [RoleHost(host, folder, hooks=()) for host in by_name.values()], azure)
 
 
 def entries(page: str) -> list[dict[str, Any]]:

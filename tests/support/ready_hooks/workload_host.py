@@ -30,10 +30,8 @@ class WorkloadHost:
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        library = host.file(LIBRARY)
-        shutil.rmtree(library, ignore_errors=True)
         # without links, as the role installs them: one is to a file of the helper
-        shutil.copytree(SOURCES, library, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(SOURCES, host.file(LIBRARY), ignore=shutil.ignore_patterns("__pycache__"))
 
     def run(self, *command: str, check: bool = True, given: str | None = None) -> Completed:
         return self.host.run(command, check=check, given=given)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,10 @@ OPTIONS = {"prepare": f"echo prepared >>{FOLDER}/log", "recover": f"echo recover
 
 
 @pytest.fixture
-def host(workload_host: Callable[..., WorkloadHost]) -> Iterator[WorkloadHost]:
+def host(workload_host: Callable[..., WorkloadHost]) -> WorkloadHost:
     host = workload_host("plain", rootfs.SUITE)
     host.shell(f"rm -rf {FOLDER} /var/lib/azure-scheduled-events; mkdir -m 1777 {FOLDER}")
-    yield host
-    host.shell(f"rm -rf {FOLDER} /var/lib/azure-scheduled-events")
+    return host
 
 
 def log(host: WorkloadHost) -> list[str]:
@@ -144,15 +143,14 @@ ExecStart=python3 {SOLVER_FOLDER}/counter.py $START
 
 
 @pytest.fixture
-def solver_host(workload_host: Callable[[str], WorkloadHost]) -> Iterator[WorkloadHost]:
+def solver_host(workload_host: Callable[[str], WorkloadHost]) -> WorkloadHost:
     """A host with the application, which does not run yet."""
     host = workload_host("web1")
     host.write(f"{SOLVER_FOLDER}/counter.py", COUNTER)
     host.write("/usr/local/bin/solver", SOLVER, 0o755)
     host.write("/etc/systemd/system/solver.service", UNIT)
     host.shell("mkdir -p /var/lib/solver; systemctl daemon-reload")
-    yield host
-    host.shell(f"systemctl stop solver; rm -rf {SOLVER_FOLDER} /var/lib/solver /run/solver.*")
+    return host
 
 
 @pytest.fixture
@@ -211,4 +209,3 @@ def test_printed_criu_commands_dump_and_restore_a_process_over_a_reboot(criu_hos
     wait_until(lambda: counted(host) > before)
     assert counted(host) < before + 10_000
     assert host.record("solver") is None
-    host.shell("kill $(cat /run/solver.pid)")

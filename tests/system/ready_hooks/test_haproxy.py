@@ -143,10 +143,9 @@ def made(workload_host: Callable[[str], WorkloadHost]) -> Pool:
 
 
 @pytest.fixture
-def pool(made: Pool) -> Iterator[Pool]:
+def pool(made: Pool) -> Pool:
     made.reset()
-    yield made
-    made.reset()
+    return made
 
 
 @pytest.fixture

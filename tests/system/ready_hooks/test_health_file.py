@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -71,10 +71,9 @@ def made(workload_host: Callable[[str], WorkloadHost]) -> WebServer:
 
 
 @pytest.fixture
-def web(made: WebServer) -> Iterator[WebServer]:
+def web(made: WebServer) -> WebServer:
     made.reset()
-    yield made
-    made.reset()
+    return made
 
 
 def test_removed_file_comes_back_as_it_was_after_the_check(web: WebServer) -> None:

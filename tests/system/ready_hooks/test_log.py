@@ -69,16 +69,6 @@ def test_full_disk_leaves_whole_lines_and_does_not_fail(host: WorkloadHost) -> N
         host.shell("umount /var/log/full")
 
 
-def test_read_only_state_directory_does_not_prevent_the_line(host: WorkloadHost) -> None:
-    host.shell("mkdir /run/read-only && mount -t tmpfs -o ro none /run/read-only")
-    try:
-        options = {**OPTIONS, "state_directory": "/run/read-only/records"}
-        done = host.hook("log", "prepare", options, event=EVENT)
-        assert (done.returncode, "Read-only file system" in done.stderr, len(lines(host))) == (0, True, 1)
-    finally:
-        host.shell("umount /run/read-only && rmdir /run/read-only")
-
-
 def test_line_after_a_power_cut_is_whole(host: WorkloadHost) -> None:
     host.write(FILE, '{"event_id": "cu')
     host.hook("log", "prepare", OPTIONS, event=EVENT)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,13 +25,12 @@ UNDO = "/etc/azure-scheduled-events/hooks.d/recover/78-app"
 
 
 @pytest.fixture
-def host(workload_host: Callable[[str], WorkloadHost]) -> Iterator[WorkloadHost]:
+def host(workload_host: Callable[[str], WorkloadHost]) -> WorkloadHost:
     host = workload_host("web1")
     host.write(f"/etc/systemd/system/{UNIT}", "[Service]\nExecStart=sleep infinity\n")
     host.run("systemctl", "daemon-reload")
     host.run("systemctl", "start", UNIT)
-    yield host
-    host.run("systemctl", "stop", UNIT)
+    return host
 
 
 def is_active(host: WorkloadHost) -> bool:

@@ -130,7 +130,7 @@ class Cluster(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def made(workload_host: Callable[[str], WorkloadHost]) -> Iterator[Cluster]:
+def made(workload_host: Callable[[str], WorkloadHost]) -> Cluster:
     made = Cluster(*map(workload_host, HOSTS))
     first, second = made.host.host.address, made.peer.host.address
     for host in made:
@@ -143,9 +143,7 @@ def made(workload_host: Callable[[str], WorkloadHost]) -> Iterator[Cluster]:
     for host in made:
         host.run("systemctl", "start", "--no-block", "pacemaker")
     wait_until(made.has_joined, "both nodes are online", made.shown, pause=0.2)
-    yield made
-    for host in made:
-        host.run("systemctl", "stop", "pacemaker", "corosync")
+    return made
 
 
 @pytest.fixture

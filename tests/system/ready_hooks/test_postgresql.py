@@ -24,10 +24,9 @@ SYNCHRONOUS = "synchronous_standby_names = '*'\n"
 
 
 @pytest.fixture(scope="module")
-def built(workload_host: Callable[[str], WorkloadHost]) -> Iterator[PostgresqlPair]:
+def built(workload_host: Callable[[str], WorkloadHost]) -> PostgresqlPair:
     pair = PostgresqlPair(workload_host("db1"), workload_host("db2"))
-    yield pair
-    pair.remove()
+    return pair
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
@@ -71,7 +71,7 @@ class Cluster(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def built(workload_host: Callable[[str], WorkloadHost]) -> Iterator[Cluster]:
+def built(workload_host: Callable[[str], WorkloadHost]) -> Cluster:
     cluster = Cluster({name: workload_host(name) for name in ("db1", "db2")}, workload_host("client"))
     etcd = cluster.client.host.address
     cluster.client.write("/etc/default/etcd", ETCD.format(address=etcd))
@@ -82,10 +82,7 @@ def built(workload_host: Callable[[str], WorkloadHost]) -> Iterator[Cluster]:
         host.run("systemctl", "enable", "--quiet", "--now", "patroni")
     leader = cluster.wait_until_healthy()
     ask(cluster.hosts[leader], "CREATE TABLE acknowledged (number int PRIMARY KEY)", PORT)
-    yield cluster
-    for host in cluster.hosts.values():
-        host.run("systemctl", "disable", "--quiet", "--now", "patroni")
-    cluster.client.run("systemctl", "stop", "etcd")
+    return cluster
 
 
 @pytest.fixture

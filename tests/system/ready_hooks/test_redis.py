@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,9 @@ HOOK = "redis"
 
 
 @pytest.fixture(scope="module")
-def made(workload_host: Callable[[str], WorkloadHost]) -> Iterator[RedisPair]:
+def made(workload_host: Callable[[str], WorkloadHost]) -> RedisPair:
     pair = RedisPair(workload_host("redis1"), workload_host("redis2"))
-    yield pair
-    pair.stop()
+    return pair
 
 
 @pytest.fixture

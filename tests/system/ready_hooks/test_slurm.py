@@ -74,7 +74,7 @@ class Slurm(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def cluster(workload_host: Callable[[str], WorkloadHost]) -> Iterator[Slurm]:
+def cluster(workload_host: Callable[[str], WorkloadHost]) -> Slurm:
     made = Slurm(workload_host(CONTROLLER), workload_host(NODE))
     addresses = {"controller_address": made.controller.host.address, "node_address": made.node.host.address}
     names = f"{made.controller.host.address} {CONTROLLER}\n{made.node.host.address} {NODE}\n"
@@ -92,9 +92,7 @@ def cluster(workload_host: Callable[[str], WorkloadHost]) -> Iterator[Slurm]:
     made.node.write("/etc/default/slurmd", "SLURMD_OPTIONS=-b\n")
     made.controller.run("systemctl", "start", "slurmctld", "slurmd")
     made.node.run("systemctl", "start", "slurmd")
-    yield made
-    made.controller.run("systemctl", "stop", "slurmctld", "slurmd")
-    made.node.run("systemctl", "stop", "slurmd")
+    return made
 
 
 @pytest.fixture

@@ -220,7 +220,6 @@ def test_printed_play_stops_the_units_for_an_event(
         play.recover()
         assert states(host, *units) == ["active"] * len(units)
         assert host.record("systemd-units") is None
-    host.run("systemctl", "stop", *units)
 
 
 @pytest.mark.all

@@ -86,6 +86,14 @@ def test_record_that_is_not_usable_is_a_warning(
     assert at(tmp_path, clock, "prepare").enter().seen == clock.now
 
 
+def test_record_that_cannot_be_written_is_a_warning(
+    tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert at(tmp_path / "file", clock, "prepare").enter().seen == clock.now
+    assert "the record cannot be written" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
