@@ -175,7 +175,7 @@ def test_pod_that_stays_ends_the_drain_at_its_timeout(
     else:
         api.ends_pods = False
     done = drain(host, drain_timeout=2, on_timeout=on_timeout)
-    assert (done.returncode, "pods remain after 2 s" in done.stderr, "web" in done.stderr) == (status, True, True)
+    assert (done.returncode, "pods remain after 2 s" in done.stderr) == (status, True)
     assert (api.is_cordoned(NODE), "web" in api.pod_names()) == (True, True)
     assert drain(host, "recover").returncode == 0
     assert not api.is_cordoned(NODE)
