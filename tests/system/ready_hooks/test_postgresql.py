@@ -131,6 +131,11 @@ def test_replica_that_does_not_get_the_last_records_is_not_promoted(pair: Postgr
     assert pair.roles() == ["primary", "standby"]
 
 
+def test_prepare_with_too_little_time_changes_nothing(unchanged: PostgresqlPair) -> None:
+    done = attempt(unchanged, unchanged.first, "prepare", seconds=5.0)
+    assert (done.returncode, unchanged.roles(), phase(unchanged.first)) == (1, ["primary", "standby"], None)
+
+
 # where the hook is killed, whether the host is rebooted then, and the primary after recover
 BEFORE, AFTER = "before", "after"
 POINTS = {
