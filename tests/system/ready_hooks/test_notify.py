@@ -70,6 +70,7 @@ def test_notifications_of_all_stages_reach_the_server_without_injection(host: Wo
     assert [(each.returncode, each.stderr) for each in done] == [(0, "")] * 3
     assert SECRET not in "".join(each.stdout for each in done)
     assert [request.target for request in server.requests] == [SECRET] * 3
+    assert server.requests[0].headers["Content-Type"] == "application/json"
     first, _second, third = [request.json for request in server.requests]
     assert first["description"] == EVENT["DESCRIPTION"].replace("\n", "?")
     assert (first["stage"], first["seconds_left"], first["resource"]) == ("prepare", 899, "web1")

@@ -67,6 +67,14 @@ def test_prepare_again_and_a_reboot_keep_the_record_until_the_replica_is_in_sync
     assert pair.first.record(HOOK) is None
 
 
+def test_recover_of_an_old_master_follows_the_new_one(pair: RedisPair, options: dict[str, Any]) -> None:
+    assert pair.first.hook(HOOK, "prepare", options).returncode == 0
+    # as after a restart with a configuration file that could not be written
+    pair.ask(pair.first, "REPLICAOF", "NO", "ONE")
+    assert pair.first.hook(HOOK, "recover", options).returncode == 0
+    assert roles(pair) == ("slave", "master")
+
+
 def test_replica_saves_only_and_recover_does_nothing(pair: RedisPair, options: dict[str, Any]) -> None:
     pair.ask(pair.first, "SET", "key", "1")
     wait_until(lambda: pair.ask(pair.second, "GET", "key") == "1")
