@@ -25,7 +25,7 @@ FLAG = "/etc/nginx/maintenance"
 TRACKED = "/etc/keepalived/interruption"
 VIRTUAL_ADDRESS = "10.0.0.100"
 # the other entries of the page
-_PLAY, CREATE, WRITE = map(options_of, entries("health-file"))
+CREATE, WRITE = (options_of(entry) for entry in entries("health-file") if "name" in entry)
 
 
 class WebServer:
