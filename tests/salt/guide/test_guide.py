@@ -89,7 +89,9 @@ class Machines:
 
     def cluster(self, *minions: str, **config: Any) -> Cluster:
         # otherwise the commands of the guide count a slow minion as absent
-        here = self._end.enter_context(cluster(self.installation, [], **{"gather_job_timeout": 30, **config}))
+        here = self._end.enter_context(
+            cluster(self.installation, [], **{"timeout": 240, "gather_job_timeout": 30, **config})
+        )
         here.master.configure(
             pillar_roots={"base": [str(here.folder / "srv" / "pillar")]},
             file_roots={"base": [str(here.folder / "srv" / "salt")]},

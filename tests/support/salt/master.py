@@ -36,7 +36,7 @@ class Master(SaltProcess):
             "worker_threads": 3,
             # of the command line, whose five seconds a busy machine may need for itself
             "timeout": 60,
-            "gather_job_timeout": 1,
+            "gather_job_timeout": 15,
             "file_roots": {"base": list(map(str, file_roots))},
             "pillar_roots": {"base": [str(self.pillar)]},
             "event_return": "rawfile_json",
