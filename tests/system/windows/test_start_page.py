@@ -72,7 +72,7 @@ def test_minion_with_the_printed_file_lists_the_event(win1: WindowsMinion, linux
     program, *words = shlex.split(line)
     master = win1.master
     ran = subprocess.run(
-        [*master.nested(), *master.installation.command(program), "-c", str(master.folder), f"-t{TIMEOUT}", *words],
+        [*master.installation.command(program), "-c", str(master.folder), f"-t{TIMEOUT}", *words],
         env={**os.environ, **QUIET},
         capture_output=True,
         text=True,
