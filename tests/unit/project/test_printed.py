@@ -190,7 +190,6 @@ LEFT_OUT = {
         ),
         "hook_runner_hook_unit_overrides: |": "tests/system/hosts/test_hook_runner_role.py applies it",
         "hook_runner_ready_hooks:": "tests/system/ready_hooks applies the lists of the pages of these hooks",
-        "hook_runner_hooks:": "tests/system/hosts/test_hook_units.py sets the same limits",
         USERS_OF_IMDS: "tests/system/hosts/test_hook_runner_imds.py runs it for three seconds",
     },
     "roles/maintenance/README.md": {
