@@ -93,10 +93,6 @@ EXCHANGE_ON_WINDOWS = (
     ' "headers": {"Metadata": "true"}, "timeout": 130}\''
 )
 IMDS_ADDRESS_TEST = "tests/system/namespace/test_imds_address_page.py"
-REPORT = (
-    "host  event                                        not before  prepared  approved  started   over      recovered"
-    "  outcome    why not"
-)
 PLAN = "event                                        not before            hosts  wave  action   approve  why"
 GET_TOKEN = (
     'export ARM_TOKEN="$(az account get-access-token --resource https://management.azure.com'
@@ -193,7 +189,6 @@ LEFT_OUT = {
         USERS_OF_IMDS: "tests/system/hosts/test_hook_runner_imds.py runs it for three seconds",
     },
     "roles/maintenance/README.md": {
-        REPORT: "tests/system/recipes/test_maintenance.py compares the table of docs/ansible.md",
         PLAN: "tests/functional/maintenance/test_maintenance_limits.py reads this table",
         GET_TOKEN: NEEDS_AZURE,
     },
