@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""The conditions of a policy's ``when`` (docs/reference/scheduled-events.md 7.4).
+"""The conditions of a policy's ``when`` (docs/policies.md).
 
 A maker takes a condition's value as written and returns a function of (event, context). It raises
 ValueError for a value that it cannot use; the policy adds the value's location.
