@@ -41,7 +41,6 @@ HEADINGS = (
     "azure-scheduledevents-manager",
     "azure-events-az of Pacemaker",
     "aks-node-termination-handler",
-    "aws-node-termination-handler",
     "Event Grid",
 )
 # texts in backquotes that are not settings of this project
