@@ -35,11 +35,7 @@ TABLE = (
     "host  event                                        not before  prepared  approved  started   over      recovered"
     "  outcome    why not"
 )
-ROLE_PLAYS = (
-    "# site.yml, with drain.yml and undrain.yml beside it",
-    "- ansible.builtin.import_playbook: azure_imds.scheduled_events.maintenance",
-    "- name: Report the maintenance",
-)
+ROLE_IMPORT = "- ansible.builtin.import_playbook: azure_imds.scheduled_events.maintenance"
 
 
 @pytest.fixture
@@ -133,20 +129,15 @@ def test_playbook_is_imported_by_a_playbook_of_the_user(web: Fleet, guide_projec
 
 @pytest.mark.all
 @pytest.mark.follows(GUIDE, "drain.yml", "undrain.yml")
-@pytest.mark.follows(ROLE_README, *ROLE_PLAYS)
-def test_plays_of_the_role_and_its_import_run(fleet: Callable[..., Fleet], project: Project) -> None:
+@pytest.mark.follows(ROLE_README, ROLE_IMPORT)
+def test_import_of_the_role_runs_its_plays(fleet: Callable[..., Fleet], project: Project) -> None:
     web = fleet("web1")
+    project.take_as("site.yml", ROLE_README, ROLE_IMPORT)
     write_inventory(project, "web", web.hosts)
-    plays, importing, report = (
-        project.take_as(f"part{number}", ROLE_README, name).read_text(encoding="utf-8")
-        for number, name in enumerate(ROLE_PLAYS)
-    )
-    for text in (plays + report, importing):
-        project.write("site.yml", text)
-        web.announce("Freeze", "web1")
-        shown = project.run("ansible-playbook --inventory hosts.yml site.yml").must_succeed().text
-        assert "why not" in shown
-    assert web.steps() == maintenance_of("Freeze", "web1") * 2
+    web.announce("Freeze", "web1")
+    shown = project.run("ansible-playbook --inventory hosts.yml site.yml").must_succeed().text
+    assert "why not" in shown
+    assert web.steps() == maintenance_of("Freeze", "web1")
 
 
 @pytest.mark.all

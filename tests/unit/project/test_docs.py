@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -52,13 +51,6 @@ def test_the_mistake_that_is_shown_is_what_one_gets() -> None:
     (shown,) = blocks(POLICIES, "text")
     with pytest.raises(ValueError, match=re.escape(shown.strip())):
         parse_policy("rules:\n- when:\n    tipe: Freeze\n", "policy.yml")
-
-
-def test_the_request_for_approval_by_azure_has_the_documented_members() -> None:
-    (body,) = blocks(POLICIES, "json")
-    approves = {"automaticallyApprove": True}
-    policy = {"userInitiatedReboot": approves, "userInitiatedRedeploy": approves}
-    assert json.loads(body) == {"properties": {"scheduledEventsPolicy": policy}}
 
 
 def decision_on(kind: str, policy: Policy) -> Decision:
