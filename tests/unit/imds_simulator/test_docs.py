@@ -55,7 +55,7 @@ def items(heading):
 def test_docs_list_of_knobs_matches_the_code():
     assert sorted(items("## Knobs")) == sorted(keys_of(Knobs))
     for name, knob in keys_of(Knobs).items():
-        (statement,) = re.findall(rf"`{name}`(?:, `\w+`)* \(([\d.]+)\)", TEXT)
+        (statement,) = re.findall(rf"`{name}`(?:,\s+`\w+`)*\s+\(([\d.]+)\)", TEXT)
         assert statement == knob.statement.split(" ")[0]
 
 
