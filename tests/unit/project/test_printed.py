@@ -22,13 +22,13 @@ DOCUMENTS = [path.relative_to(REPOSITORY).as_posix() for pattern in PATTERNS for
 # documents, languages, and the test that takes all blocks of these languages from the documents, and fails when it
 # does not know one
 WHOLE = [
-    ("docs/configuration.md", "text yaml", "tests/functional/hook_runner/test_documentation.py"),
+    ("docs/configuration.md", "text", "tests/functional/hook_runner/test_documentation.py"),
     ("docs/event-driven.md", "sh yaml", "tests/system/eda/test_page.py"),
     ("docs/helper.md", "python", "tests/unit/project/test_docs.py"),
     ("docs/hook-runner.md", "console yaml", "tests/functional/hook_runner/test_documentation.py"),
     ("docs/monitoring.md", "sh yaml", "tests/system/hosts/test_monitoring.py"),
     ("docs/other-handlers.md", "sh yaml", "tests/functional/hook_runner/process/test_jetpack_script.py"),
-    ("docs/policies.md", "json text yaml", "tests/unit/project/test_docs.py"),
+    ("docs/policies.md", "text yaml", "tests/unit/project/test_docs.py"),
     ("docs/ready-hooks/README.md", "sh yaml", "tests/system/ready_hooks/test_overview.py"),
     ("docs/ready-hooks/command.md", "yaml", "tests/system/ready_hooks/test_command.py"),
     ("docs/ready-hooks/connections.md", "text yaml", "tests/system/ready_hooks/test_connections.py"),
