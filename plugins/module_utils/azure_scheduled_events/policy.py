@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Policies: rules that decide about an event (docs/reference/scheduled-events.md 7).
+"""Policies: rules that decide about an event (docs/reference/scheduled-events.md 7.2).
 
 The first rule that matches decides; if none matches, nothing is approved. An event with an unknown
 type, status, source or resource type never matches a rule that approves. An event that only advises

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Decides which VMs an approval releases, why it may not be sent, and who sends it.
 
-See docs/reference/scheduled-events.md 7. Pure.
+See docs/reference/scheduled-events.md 2.2. Pure.
 
 An approval releases every VM in Resources, and the backends of IMDS may disagree about these. Therefore each VM that
 any of the reports counts as affected has to be prepared.
