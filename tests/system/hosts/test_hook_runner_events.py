@@ -1,25 +1,33 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Events on a real host, from the announcement over a real interruption to the recovery.
+"""Events on a real host, from the announcement over an interruption or a failure of the daemon to the recovery.
 
 The simulated clock moves only by the tests. One race remains: an interruption begins with the start
 of its event; therefore a hook of the stages `started` and `emergency` may end before the host goes
-down, or run again after it.
+down, or run again after it. The last test installs the configuration of the role again, for the next file.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from support.hosts.host import EPHEMERAL, Host
-from support.hosts.role_host import Azure, RoleHost
+from support.hosts.role_host import SERVICE, Azure, RoleHost
 from support.wait import wait_until
 
 # the host of test_hook_runner_role.py
 VM = "role"
 # seconds from an approval to the start, and from the start to the end of the event
 START, LIFE = 2, 700
+LIBRARY = "/usr/local/lib/azure-scheduled-events"
+# systemd ends a daemon without a watchdog message for this time, which is four times the interval of
+# these messages
+WATCHED = ("WatchdogSec=20", "TimeoutAbortSec=1")
+# seconds; longer than any test
+ENDLESS = 600
 
 
 def end_event(site: RoleHost, azure: Azure) -> None:
@@ -27,6 +35,24 @@ def end_event(site: RoleHost, azure: Azure) -> None:
     azure.advance(LIFE)
     site.wait_for("ended", "recover")
     wait_until(site.is_idle, "the event is closed", site.log)
+
+
+def finish_event(site: RoleHost, azure: Azure, event: str) -> None:
+    """Let the preparation and the event end; each stage has then run once."""
+    site.release("prepare")
+    azure.wait_for_approval(event, site)
+    azure.advance(START)
+    site.wait_for("ended", "started")
+    end_event(site, azure)
+    assert [(site.began(stage), site.ended(stage)) for stage in ("prepare", "started", "recover")] == [(1, 1)] * 3, (
+        site.markers()
+    )
+    assert azure.approvals(event) == 1
+
+
+def hook_process(site: RoleHost) -> str:
+    """Return the PID of the hook. A fork of it has the same name until it executes another program."""
+    return site.host.run(["pgrep", "--oldest", "--full", "hooks.d/prepare/10-mark"]).stdout
 
 
 def test_freeze(site: RoleHost, azure: Azure) -> None:
@@ -80,22 +106,6 @@ def test_redeploy(site: RoleHost, azure: Azure) -> None:
 
 
 @pytest.mark.all
-@pytest.mark.parametrize("kind", ["Preempt", "Terminate"])
-def test_eviction(site: RoleHost, azure: Azure, kind: str) -> None:
-    event = azure.announce(kind, VM)
-    azure.wait_for_approval(event, site)
-    assert site.ended("prepare") == 1
-    azure.advance(START)
-    azure.wait_for_impact(VM, "crash")
-    assert not site.host.is_up
-    azure.advance(LIFE)
-    # the operator starts the VM again
-    site.host.boot()
-    site.wait_for("ended", "recover")
-    assert (site.began("prepare"), site.began("recover"), azure.approvals(event)) == (1, 1, 1)
-
-
-@pytest.mark.all
 def test_hardware_failure(site: RoleHost, azure: Azure) -> None:
     azure.simulator.post("/fail", {"vm": VM})
     azure.wait_for_impact(VM, "reboot")
@@ -105,37 +115,14 @@ def test_hardware_failure(site: RoleHost, azure: Azure) -> None:
 
 
 @pytest.mark.all
-def test_cancellation(site: RoleHost, azure: Azure) -> None:
-    event = azure.announce("Reboot", VM, hold=True)
-    azure.wait_for_approval(event, site)
-    azure.simulator.post(f"/events/{event}/cancel")
-    site.wait_for("ended", "recover")
-    assert [(mark.stage, mark.outcome) for mark in site.markers("ended")] == [
-        ("prepare", "-"),
-        ("recover", "unknown"),
-    ]
-
-
-@pytest.mark.all
-def test_preparation_that_takes_too_long_is_ended_by_the_start(site: RoleHost, azure: Azure) -> None:
-    site.hold("prepare")
-    event = azure.announce("Freeze", VM, duration=0)
-    site.wait_for("began", "prepare")
-    azure.advance(16 * 60)
-    site.wait_for("ended", "started")
-    assert site.ended("prepare") == 0
-    site.release("prepare")
-    end_event(site, azure)
-    assert (site.began("prepare"), site.ended("prepare"), site.began("recover"), azure.approvals(event)) == (1, 0, 1, 0)
-
-
-@pytest.mark.all
 @pytest.mark.parametrize("way", [Host.reboot, Host.crash], ids=["reboot", "power cut"])
-def test_host_goes_down_while_it_prepares(site: RoleHost, azure: Azure, way: object) -> None:
+def test_host_goes_down_while_it_prepares(site: RoleHost, azure: Azure, way: Callable[[Host], None]) -> None:
     site.hold("prepare")
     event = azure.announce("Reboot", VM)
     site.wait_for("began", "prepare")
-    down_and_up(site.host, way)
+    way(site.host)
+    if not site.host.is_up:
+        site.host.boot()
     site.wait_for("began", "prepare", 2)
     assert azure.approvals(event) == 0
     site.release("prepare")
@@ -153,38 +140,6 @@ def test_host_goes_down_while_it_prepares(site: RoleHost, azure: Azure, way: obj
 
 
 @pytest.mark.all
-@pytest.mark.parametrize("way", [Host.reboot, Host.crash], ids=["reboot", "power cut"])
-def test_host_goes_down_after_the_approval(site: RoleHost, azure: Azure, way: object) -> None:
-    event = azure.announce("Freeze", VM, hold=True, duration=0)
-    azure.wait_for_approval(event, site)
-    wait_until(lambda: site.sees("approval", "accepted"), "the answer is in the record", site.log)
-    down_and_up(site.host, way)
-    wait_until(
-        lambda: site.watches() and site.sees("approval", "accepted"), "the daemon remembers the approval", site.log
-    )
-    azure.simulator.post(f"/events/{event}/approve", {"as": "other-tenants"})
-    azure.advance(START)
-    site.wait_for("ended", "started")
-    end_event(site, azure)
-    assert (site.began("prepare"), site.began("started"), site.began("recover"), azure.approvals(event)) == (1, 1, 1, 1)
-
-
-@pytest.mark.all
-def test_power_cut_while_it_is_started(site: RoleHost, azure: Azure) -> None:
-    site.hold("started")
-    event = azure.announce("Freeze", VM, duration=0)
-    azure.wait_for_approval(event, site)
-    azure.advance(START)
-    site.wait_for("began", "started")
-    down_and_up(site.host, Host.crash)
-    site.wait_for("began", "started", 2)
-    site.release("started")
-    site.wait_for("ended", "started")
-    end_event(site, azure)
-    assert (site.began("prepare"), site.ended("started"), site.began("recover"), azure.approvals(event)) == (1, 1, 1, 1)
-
-
-@pytest.mark.all
 def test_host_recovers_from_an_event_that_ends_while_it_is_down(site: RoleHost, azure: Azure) -> None:
     event = azure.announce("Reboot", VM, hold=True)
     azure.wait_for_approval(event, site)
@@ -197,24 +152,75 @@ def test_host_recovers_from_an_event_that_ends_while_it_is_down(site: RoleHost, 
 
 
 @pytest.mark.all
-def test_history_shows_the_hooks_of_the_event(site: RoleHost, azure: Azure) -> None:
-    event = azure.announce("Reboot", VM)
-    azure.wait_for_approval(event, site)
-    azure.advance(START)
-    azure.wait_for_impact(VM, "reboot")
-    site.wait_for("ended", "started")
-    end_event(site, azure)
-    shown = site.host.run(["azure-scheduled-events", "history", event]).stdout
-    assert [
-        word
-        for word in ("Reboot", "prepare/10-mark", "started/10-mark", "recover/10-mark", "completed")
-        if word not in shown
-    ] == [], shown
+@pytest.mark.parametrize(
+    "how",
+    [
+        ["systemctl", "kill", "--signal=KILL", "--kill-who=main", SERVICE],
+        ["systemctl", "restart", SERVICE],
+    ],
+    ids=["killed", "restarted"],
+)
+def test_hook_outlives_the_daemon_and_is_counted_once(site: RoleHost, azure: Azure, how: list[str]) -> None:
+    site.hold("prepare")
+    event = azure.announce("Freeze", VM, duration=0)
+    site.wait_for("began", "prepare")
+    process, hook = site.process(), hook_process(site)
+    site.host.run(how)
+    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon polls", site.log)
+    assert hook_process(site) == hook
+    finish_event(site, azure, event)
 
 
-def down_and_up(host: Host, way: object) -> None:
-    if way is Host.reboot:
-        host.reboot()
-    else:
-        host.crash()
-        host.boot()
+@pytest.mark.all
+def test_full_run_delays_a_hook_which_then_runs_as_a_child(site: RoleHost, azure: Azure) -> None:
+    site.configure(hooks={"prepare/10-mark": {"timeout": 20}})
+    # a child has the restrictions of the daemon, and the hook writes there
+    site.write_drop_in("ReadWritePaths=/var/lib")
+    site.host.run(["sh", "-c", "mount -o remount,size=$(df --output=used -B1 /run | tail -1) /run"])
+    try:
+        site.hold("prepare")
+        event = azure.announce("Freeze", VM, duration=0)
+        site.wait_for("began", "prepare")
+        units = ["systemctl", "list-units", "--plain", "--no-legend", "azure-scheduled-events-hook-*"]
+        assert site.host.run(units).stdout == ""
+    finally:
+        site.host.run(["mount", "-o", "remount,size=20%", "/run"])
+        site.configure()
+    finish_event(site, azure, event)
+    site.write_drop_in()
+
+
+@pytest.mark.all
+def test_watchdog_is_pinged_while_imds_fails_and_ends_a_hanging_daemon(site: RoleHost, azure: Azure) -> None:
+    site.configure(timeout=ENDLESS)
+    site.write_drop_in(*WATCHED)
+    site.hold("prepare")
+    event = azure.announce("Freeze", VM, duration=0)
+    site.wait_for("began", "prepare")
+    process, hook = site.process(), hook_process(site)
+    azure.inject_fault("hang")
+    for _turn in range(2):
+        pinged = site.unit("WatchdogTimestampMonotonic")
+        wait_until(lambda: site.unit("WatchdogTimestampMonotonic") != pinged, "it is pinged", site.log)  # pylint: disable=cell-var-from-loop
+    assert site.process() == process
+    azure.simulator.delete("/faults")
+    site.host.run(["kill", "-STOP", process])
+    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "systemd starts another one", site.log)
+    assert hook_process(site) == hook
+    finish_event(site, azure, event)
+    site.configure()
+    site.write_drop_in()
+
+
+@pytest.mark.all
+def test_upgrade_in_the_middle_of_an_event(site: RoleHost, azure: Azure) -> None:
+    site.hold("prepare")
+    event = azure.announce("Freeze", VM, duration=0)
+    site.wait_for("began", "prepare")
+    process, hook = site.process(), hook_process(site)
+    site.host.run(["sh", "-c", f"for each in {LIBRARY}/hook_runner/*.py; do echo '# older' >>$each; done"])
+    upgraded = site.must_apply()
+    assert "Restart the hook runner" in upgraded.changed_tasks, upgraded.text
+    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "the new daemon polls", site.log)
+    assert hook_process(site) == hook
+    finish_event(site, azure, event)
