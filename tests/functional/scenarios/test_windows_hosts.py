@@ -69,10 +69,11 @@ def approvals(azure: Simulator) -> list[str]:
     return found
 
 
-def test_event_is_approved_once_with_a_receipt_on_the_controller(
+def test_event_is_approved_once_by_a_policy_of_the_host_with_a_receipt_on_the_controller(
     azure: Simulator, hosts: Hosts, windows: WindowsHost, tmp_path: Path
 ) -> None:
-    options = {"endpoint": azure.endpoints["vm1"], "types": ["Reboot"], "receipts": str(tmp_path / "receipts")}
+    windows.write_file(POLICY, "rules:\n- name: restarts\n  when: {type: [Reboot]}\n  approve: now\n")
+    options = {"endpoint": azure.endpoints["vm1"], "policy_file": POLICY, "receipts": str(tmp_path / "receipts")}
     assert hosts.module("win1", "event_approve", "--check", **options)["approved"] == [EVENT_ID]
     assert approvals(azure) == [] and not (tmp_path / "receipts").exists()
     done = hosts.module("win1", "event_approve", **options)
@@ -83,21 +84,6 @@ def test_event_is_approved_once_with_a_receipt_on_the_controller(
     assert len(posts) == 1
     again = hosts.module("win1", "event_approve", **options)
     assert again["changed"] is False and again["approvals"][0]["outcome"] in ("already_approved", "started")
-
-
-def test_policy_file_is_read_from_the_host(
-    azure: Simulator, hosts: Hosts, windows: WindowsHost, tmp_path: Path
-) -> None:
-    options = {"endpoint": azure.endpoints["vm1"], "policy_file": POLICY, "receipts": str(tmp_path / "receipts")}
-    missing = hosts.module("win1", "event_approve", **options)
-    assert POLICY in missing["msg"]
-    windows.write_file(POLICY, "rules:\n- name: all\n  approve: soon\n")
-    wrong = hosts.module("win1", "event_approve", **options)
-    assert f"{POLICY}:3" in wrong["msg"]
-    windows.write_file(POLICY, "rules:\n- name: restarts\n  when: {type: [Reboot]}\n  approve: now\n")
-    done = hosts.module("win1", "event_approve", **options)
-    assert done.get("approved") == [EVENT_ID], done
-    assert approvals(azure) == ["vm1"]
 
 
 def test_mixed_play_with_defaults_delegation_and_no_log(
