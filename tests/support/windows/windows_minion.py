@@ -18,6 +18,8 @@ from support.wait import wait_until
 from support.windows.wine import Wine
 
 HOME = r"C:\ProgramData\Salt Project\Salt"
+# answers in place of Wine's WMI, which has no classes
+WMI = Path(__file__).with_name("site")
 # seconds for one job; a step that is a function or an SLS file starts a Python
 TIMEOUT = 180
 # Wine 8 does not answer the question for the name of a process, which Salt writes into a file at its start
@@ -32,17 +34,18 @@ salt_minion()
 class WindowsMinion:
     """A minion of a master on this machine. It uses the default folders, and is the only one of its drive C:."""
 
-    def __init__(self, name: str, wine: Wine, master: Master, wmi: Path) -> None:
+    def __init__(self, name: str, wine: Wine, master: Master) -> None:
         self.name = name
         self.wine = wine
         self.master = master
         self.home = wine.inside(HOME)
-        self._wmi = wmi
+        self._wmi = wine.drive / "site"
         self._process: GuardedProcess | None = None
 
     def configure(self, **config: Any) -> None:
         """Remove everything of an earlier minion, and write the configuration."""
         shutil.rmtree(self.home, ignore_errors=True)
+        shutil.copytree(WMI, self._wmi, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         settings = {
             "id": self.name,
             "master": self.master.config["interface"],

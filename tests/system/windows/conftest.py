@@ -77,12 +77,7 @@ def site(azure: Azure) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def minion(wine: Wine, site: Cluster) -> Iterator[WindowsMinion]:
     """The minion vm1 with the modules of this checkout, whose steps write lines into C:\\ran."""
-    wmi = REPOSITORY / "tests" / "support" / "windows" / "site"
-    on_drive = wine.drive / "site"
-    on_drive.mkdir(exist_ok=True)
-    for file in wmi.glob("*.py"):
-        (on_drive / file.name).write_bytes(file.read_bytes())
-    vm1 = WindowsMinion("vm1", wine, site.master, on_drive)
+    vm1 = WindowsMinion("vm1", wine, site.master)
     vm1.configure(beacons={"azure_events": [{"interval": 1}, {"repeat": 3600}]})
     site.master.set_pillar(
         vm1={

@@ -80,13 +80,6 @@ def test_minion_prepares_approves_and_recovers(minion: WindowsMinion, azure: Azu
     assert ran(minion) == ["prepare", "recover"]
 
 
-def test_approval_leaves_a_receipt(minion: WindowsMinion, azure: Azure) -> None:
-    event_id = azure.announce("vm1")
-    first = minion.ask("azure_events.approve", event_ids=[event_id])
-    again = minion.ask("azure_events.approve", event_ids=[event_id])
-    assert azure.approvals(event_id) == ["vm1"], (first, again)
-
-
 def test_states_test_mode_changes_nothing(minion: WindowsMinion, azure: Azure) -> None:
     event_id = azure.announce("vm1")
     pillar = {"azure_events_event": event_id}

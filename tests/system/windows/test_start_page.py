@@ -42,11 +42,7 @@ def linux1() -> Iterator[Simulator]:
 
 @pytest.fixture
 def win1(wine: Wine, site: Cluster) -> Iterator[WindowsMinion]:
-    modules = wine.drive / "site"
-    modules.mkdir(exist_ok=True)
-    for file in (REPOSITORY / "tests" / "support" / "windows" / "site").glob("*.py"):
-        (modules / file.name).write_bytes(file.read_bytes())
-    minion = WindowsMinion("win1", wine, site.master, modules)
+    minion = WindowsMinion("win1", wine, site.master)
     minion.configure()
     site.master.start()
     try:
