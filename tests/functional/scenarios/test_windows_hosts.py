@@ -124,47 +124,6 @@ def test_mixed_play_with_defaults_delegation_and_no_log(
     assert all(options["method"] == "GET" for options in windows.exchanges())
 
 
-def test_delegation_loops_and_repetitions_between_both_kinds_of_hosts(
-    azure: Simulator, hosts: Hosts, second: WindowsHost, tmp_path: Path
-) -> None:
-    wait = {"state": "{{ item }}", "timeout": 2}
-    other = "{{ 'win2' if inventory_hostname == 'lin1' else 'lin1' }}"
-    fact = "hostvars.win2.ansible_facts.azure_scheduled_events.pending"
-    file = playbook(
-        tmp_path,
-        play(
-            "lin1,win1",
-            task("event_info", {}, delegate_to=other, register="coming"),
-            {"ansible.builtin.assert": {"that": "coming.events | length == 1"}},
-            task("event_facts", {}, delegate_to="win2", delegate_facts=True),
-            {"ansible.builtin.assert": {"that": [fact, "ansible_facts.azure_scheduled_events is not defined"]}},
-            task("event_wait", wait, loop=["started", "present", "started"], register="waits", ignore_errors=True),
-            {
-                "ansible.builtin.assert": {
-                    "that": "waits.results | map(attribute='outcome') | list == ['timeout', 'reached', 'timeout']"
-                }
-            },
-            task(
-                "event_info",
-                {},
-                until="tried.events | length == 2",
-                retries=2,
-                delay=0,
-                register="tried",
-                ignore_errors=True,
-            ),
-            {"ansible.builtin.assert": {"that": "tried.attempts == 2"}},
-            module_defaults={"group/azure_imds.scheduled_events.scheduled_events": {"endpoint": "{{ endpoint }}"}},
-            strategy="ansible.builtin.free",
-            serial=1,
-        ),
-    )
-    ran = hosts.playbook(file, {"endpoint": azure.endpoints["vm1"]})
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    # the name and the events for the first host, and the facts for both
-    assert len(second.exchanges()) == 6
-
-
 def test_facts_are_gathered_in_a_mixed_inventory(azure: Simulator, hosts: Hosts, tmp_path: Path) -> None:
     """Beside event_facts.ps1, the link event_facts makes Ansible choose the module in Python for POSIX hosts."""
     hosts.environment["ANSIBLE_FACTS_MODULES"] = COLLECTION + "event_facts"
