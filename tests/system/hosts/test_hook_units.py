@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.hosts.role_host import COMMAND, MARKER_FILE, SERVICE, Azure, RoleHost
+from support.hosts.role_host import SERVICE, Azure, RoleHost
 from support.wait import wait_until
 
 pytestmark = pytest.mark.all
@@ -118,16 +118,6 @@ def test_hook_that_exits_leaves_no_process(site: RoleHost, azure: Azure) -> None
     assert site.host.run(["find", "/run/systemd", "-name", "*azure-scheduled-events-hook*"]).stdout == ""
 
 
-def test_stopping_the_unit_by_hand_ends_the_hook(site: RoleHost, azure: Azure) -> None:
-    write_hook(site, "prepare/20-spreads", SPREADS)
-    site.configure(kill_after=1, hooks={"20-spreads": {"rerun": False}})
-    azure.announce("Freeze", VM, duration=0)
-    wait_until(lambda: runs(site, "sleep 9002"), "the processes of the hook", site.log)
-    site.host.run(["systemctl", "stop", UNITS])
-    assert not runs(site, "sleep 9001") and not runs(site, "sleep 9002")
-    wait_until(lambda: "20-spreads interrupted" in site.log(), "the end of the hook is logged", site.log)
-
-
 def test_output_of_a_hook_is_in_the_journal_by_its_unit_and_in_the_history(site: RoleHost, azure: Azure) -> None:
     write_hook(site, "prepare/20-says", '#!/bin/sh\necho "here I am"\n')
     site.configure()
@@ -150,15 +140,6 @@ def test_flood_of_output_delays_no_hook_and_does_not_fill_the_journal(site: Role
     unit = "--unit=azure-scheduled-events-hook-prepare-20-flood-*"
     lines = site.host.run(["sh", "-c", f"journalctl --no-pager --output=cat '{unit}' | wc --lines"]).stdout
     assert 0 < int(lines) < 100_000  # of 200,000
-
-
-def test_hook_that_cannot_be_executed_has_failed_with_the_reason(site: RoleHost, azure: Azure) -> None:
-    write_hook(site, "prepare/20-lost", "#!/no/such/interpreter\n")
-    site.configure(reload=False)
-    site.host.run(["systemctl", "kill", "--signal=HUP", "--kill-who=main", SERVICE])
-    azure.announce("Freeze", VM, duration=0)
-    wait_until(lambda: "20-lost failed" in site.log(), "it has failed", site.log)
-    assert "interpreter" in json.dumps(site.history()) or "Failed to find executable" in json.dumps(site.history())
 
 
 def test_reload_refuses_a_limit_that_systemd_refuses(site: RoleHost) -> None:
@@ -210,31 +191,6 @@ def test_daemon_that_is_ended_at_any_step_of_a_run_runs_the_hook_once(
     assert (site.began("prepare"), site.ended("prepare")) == (1, 1), site.log()
     site.host.run(["rm", "-r", ASKED, PROGRAMS])
     site.write_drop_in()
-
-
-def test_try_runs_a_hook_like_the_daemon_and_leaves_no_trace(site: RoleHost) -> None:
-    before = json.dumps(site.history())
-    tried = site.host.run([COMMAND, "try", "10-mark", "--type", "Redeploy"])
-    assert "prepare/10-mark" in tried.stdout
-    assert [(mark.what, mark.stage, mark.type) for mark in site.markers()] == [
-        ("began", "prepare", "Redeploy"),
-        ("ended", "prepare", "Redeploy"),
-    ]
-    assert json.dumps(site.history()) == before and units(site) == []
-    write_hook(site, "recover/20-fails", "#!/bin/sh\ncat /proc/self/cgroup\nexit 3\n")
-    failed = site.host.run([COMMAND, "try", "recover/20-fails", "--type", "Reboot"], check=False)
-    assert failed.returncode == 1 and "azure-scheduled-events-hook-recover-20-fails-" in failed.stdout
-    site.host.run(["sh", "-c", f"rm -f {MARKER_FILE}"])
-
-
-def test_term_of_another_program_is_not_a_success(site: RoleHost, azure: Azure) -> None:
-    write_hook(site, "prepare/20-waits", "#!/bin/sh\nexec sleep 9004\n")
-    site.configure()
-    event = azure.announce("Freeze", VM, duration=0)
-    wait_until(lambda: runs(site, "sleep 9004"), "the hook runs", site.log)
-    site.host.run(["pkill", "--full", "--exact", "sleep 9004"])
-    wait_until(lambda: "20-waits failed (signal 15 ended it)" in site.log(), "it has failed", site.log)
-    assert azure.approvals(event) == 0
 
 
 def test_shutdown_ends_the_daemon_first_then_hooks_and_the_network_last(site: RoleHost, azure: Azure) -> None:

@@ -134,13 +134,6 @@ def test_unit_that_was_stopped_has_no_result(unit: Unit) -> None:
     assert (result.exit_status, result.cause) == (None, Cause.UNIT_STOPPED)
 
 
-def test_units_are_found_by_a_pattern(unit: Unit) -> None:
-    unit.start("exit 3")
-    assert unit.result().exit_status == 3
-    found = units.parse_states(unit.host.run(["systemctl", "show", units.SHOW, "--", f"{units.PREFIX}*"]).stdout)
-    assert found[unit.name].status == 3
-
-
 def test_eight_units_at_once_have_their_own_results(host: Host) -> None:
     made = [Unit(host, next(_numbers)) for _unit in range(8)]
     for each in made:
