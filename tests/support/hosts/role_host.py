@@ -228,18 +228,14 @@ class Azure:
             lambda: [line for line in self.log() if line["what"] == "impact-command"],
         )
 
-    def polls(self) -> int:
-        """Return the number of requests so far."""
-        return sum(line["count"] for line in self.simulator.get("/requests")["counts"])
-
 
 @contextmanager
-def azure_of(hosts: Mapping[str, Host], folder: Path, knobs: Mapping[str, Any] | None = None) -> Iterator[Azure]:
+def azure_of(hosts: Mapping[str, Host], folder: Path) -> Iterator[Azure]:
     """Simulate an availability set of these hosts."""
     with Impacts(hosts, folder) as impacts:
         scenario = {
             "groups": {"set": {"kind": "availability_set", "vms": {name: {} for name in hosts}}},
-            "knobs": {"rate_limit": 0, **(knobs or {})},
+            "knobs": {"rate_limit": 0},
             "impact": impacts.commands,
         }
         sources = [word for name, host in hosts.items() for word in ("--source", f"{name}={host.address}")]

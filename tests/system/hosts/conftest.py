@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from support.hosts.host import Host
 from support.hosts.lab import Lab
 from support.hosts.namespaces import skip_reason_of_this_process
 from support.hosts.role_host import Azure, RoleHost, azure_of, idle_host
@@ -29,11 +28,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of inventories and playbooks of the session."""
     return tmp_path_factory.mktemp("ansible")
-
-
-@pytest.fixture(scope="package")
-def vm1(lab: Lab) -> Host:
-    return lab.host("vm1")
 
 
 @pytest.fixture(scope="package")

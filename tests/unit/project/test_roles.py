@@ -17,6 +17,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready
 
 from azure_scheduled_events.options import parse_seconds
 from azure_scheduled_events.yaml_lines import load_with_lines
+from hook_runner.config.settings import RESTART_ONLY_SETTINGS
 from ready_hooks import hooks
 from support.repository import REPOSITORY
 
@@ -66,6 +67,12 @@ def test_hook_runner_reads_a_configuration_with_a_value_in_two_places() -> None:
     configuration = {"hooks": {"10-a": {"types": types}, "20-b": {"types": types}}, "interval": "2s"}
     read = load_with_lines(template.render(hook_runner__configuration=configuration), "config.yml", "configuration")
     assert read is not None and read.data == configuration
+
+
+def test_hook_runner_restarts_for_the_settings_of_the_daemon_that_need_it() -> None:
+    assert sorted(loaded("hook_runner/vars/main.yml")["hook_runner__restart_only_settings"]) == sorted(
+        RESTART_ONLY_SETTINGS
+    )
 
 
 def test_maintenance_passes_a_short_rest_of_a_round_as_a_duration() -> None:
