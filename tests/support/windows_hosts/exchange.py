@@ -14,18 +14,18 @@ import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-_KNOWN_OPTIONS = {
-    "url": str,
-    "method": str,
-    "headers": dict,
-    "body": str,
-    "connect_timeout": float,
-    "timeout": float,
-    "rest_timeout": float,
-    "max_bytes": int,
-    "known_hash": str,
-    "repeat_for": float,
-    "dhcp_options": bool,
+_DEFAULTS: dict[str, Any] = {
+    "url": None,
+    "method": "GET",
+    "headers": {},
+    "body": None,
+    "connect_timeout": 3.0,
+    "timeout": 10.0,
+    "rest_timeout": 10.0,
+    "max_bytes": 8388608,
+    "known_hash": None,
+    "repeat_for": 0.0,
+    "dhcp_options": False,
 }
 _PERIOD = 1.0
 # on some machines of tests another service answers there
@@ -177,7 +177,7 @@ def perform(
     ``between`` is called before each further request. ``dhcp_options`` are those of the interfaces of the host.
     Requests are repeated by the seconds of ``clock``, and ``sleep`` waits until the next of them.
     """
-    options = _checked(given)
+    options = _with_defaults(given)
     exchanges = _Exchanges(options)
     try:
         answer = _repeated(exchanges, options, between, clock, sleep)
@@ -214,26 +214,11 @@ def _is_known(answer: Mapping[str, Any], known: str | None) -> bool:
     return hashlib.sha256(base64.b64decode(answer["body"])).hexdigest() == known
 
 
-def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
-    options: dict[str, Any] = {
-        "method": "GET",
-        "headers": {},
-        "body": None,
-        "connect_timeout": 3.0,
-        "timeout": 10.0,
-        "rest_timeout": 10.0,
-        "max_bytes": 8388608,
-        "known_hash": None,
-        "repeat_for": 0.0,
-        "dhcp_options": False,
-    }
-    for name, value in given.items():
-        if name.startswith("_ansible_") or value is None:
-            continue
-        kind = _KNOWN_OPTIONS.get(name)
-        if kind is None or not isinstance(value, (int, float) if kind is float else kind):
-            raise ValueError(f"the option {name} is unknown or of another type")
-        options[name] = value
+def _with_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
+    options = {name: value for name, value in given.items() if not name.startswith("_ansible_") and value is not None}
+    if unknown := options.keys() - _DEFAULTS.keys():
+        raise ValueError(f"unknown options: {unknown}")
+    options = {**_DEFAULTS, **options}
     if options["body"] is not None:
         options["body"] = base64.b64decode(options["body"], validate=True)
     return options
