@@ -80,18 +80,6 @@ def test_minion_prepares_approves_and_recovers(minion: WindowsMinion, azure: Azu
     assert ran(minion) == ["prepare", "recover"]
 
 
-def test_states_test_mode_changes_nothing(minion: WindowsMinion, azure: Azure) -> None:
-    event_id = azure.announce("vm1")
-    pillar = {"azure_events_event": event_id}
-    (planned,) = minion.ask("state.apply", "azure_events.prepare", test=True, pillar=pillar).values()
-    assert planned["result"] is None and ran(minion) == []
-    (applied,) = minion.ask("state.apply", "azure_events.prepare", pillar=pillar).values()
-    assert applied["result"] is True and applied["changes"] and ran(minion) == ["prepare"]
-    (again,) = minion.ask("state.apply", "azure_events.prepare", pillar=pillar).values()
-    assert again["result"] is True and not again["changes"]
-    recovered(minion, azure, event_id)
-
-
 def test_preparation_is_void_after_a_reboot(minion: WindowsMinion, azure: Azure) -> None:
     event_id = azure.announce("vm1")
     assert outcome(minion, "prepare", event_id) == "prepared"
