@@ -328,12 +328,8 @@ def test_absent_leaves_the_records_only(site: RoleHost) -> None:
 
 
 @pytest.mark.all
-def test_absent_twice_changes_nothing(site: RoleHost) -> None:
+def test_absent_again_changes_nothing_and_remove_records_removes_the_records(site: RoleHost) -> None:
     again = site.apply(state="absent")
     assert (again.status, again.changed_tasks, again.changed) == (0, [], 0), again.text
-
-
-@pytest.mark.all
-def test_absent_with_remove_records_removes_the_records(site: RoleHost) -> None:
     site.must_apply(state="absent", remove_records=True)
     assert installed_paths(site) == []

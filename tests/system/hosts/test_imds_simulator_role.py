@@ -201,7 +201,7 @@ def test_simulator_that_exits_at_once_fails_the_role_and_an_unset_address_is_rem
     assert not site.has_link_local_address()
 
 
-def test_absent_leaves_nothing(site: SimulatorHost) -> None:
+def test_absent_leaves_nothing_and_changes_nothing_again(site: SimulatorHost) -> None:
     check = site.apply("--check", state="absent")
     assert check.status == 0 and site.installed() != [], check.text
     gone = site.apply(state="absent")
@@ -209,8 +209,5 @@ def test_absent_leaves_nothing(site: SimulatorHost) -> None:
     assert gone.changed_tasks == ["Stop the simulator", "Remove the unit file", "Remove the simulator"]
     assert site.installed() == []
     assert (site.unit("LoadState"), site.unit("ActiveState")) == ("not-found", "inactive")
-
-
-def test_absent_twice_changes_nothing(site: SimulatorHost) -> None:
     again = site.apply(state="absent")
     assert (again.status, again.changed_tasks, again.changed) == (0, [], 0), again.text

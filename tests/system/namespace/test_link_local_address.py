@@ -68,11 +68,6 @@ def test_an_address_without_a_server_costs_no_more_than_is_documented(
     assert "no connection" in json.dumps(result)
 
 
-def test_without_any_network_the_facts_say_so_at_once(hosts: Hosts) -> None:
-    facts = hosts.module("web", "event_facts")["ansible_facts"]["azure_scheduled_events"]
-    assert facts["available"] is False and "no connection" in facts["reason"]
-
-
 def in_private_mounts(shell: str, program: str, *arguments: str) -> list[str]:
     """Return the command that runs a program of Python, with the helper, after a line of the shell."""
     start_program = f'export PYTHONPATH={REPOSITORY / "plugins/module_utils"} && {shell} && exec "$@"'
