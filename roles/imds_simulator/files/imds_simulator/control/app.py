@@ -168,7 +168,7 @@ class SimulatorRoutes:
         body = await json_object(request)
         changed = change_knobs(engine.world.knobs, body)
         engine.simulation.apply_knobs(changed, engine.settle())
-        # whoever sees the terminal or a report reads the log
+        # users without the token read the log on the terminal and in reports
         shown = {**body, "arm_token": "(secret)"} if "arm_token" in body else body
         engine.log("knobs", **{"set": json.dumps(shown)})
         engine.wake_ticker()
