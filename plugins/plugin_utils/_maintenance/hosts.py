@@ -90,6 +90,10 @@ class MaintenanceHost:
         """The events of the host that have started, start soon, or are in its note."""
         return [event for event in self._info.get("events", ()) if event.get("due")]
 
+    def type_of(self, key: str) -> str | None:
+        """Return the type with which the host lists the event of this key, or None if it does not list it."""
+        return next((event["event_type"] for event in self._info.get("events", ()) if event["key"] == key), None)
+
     @property
     def has_preparation(self) -> bool:
         """True if the run has tasks or ready hooks that prepare the host."""

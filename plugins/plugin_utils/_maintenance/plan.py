@@ -118,8 +118,9 @@ class MaintenancePlan:
         ]
 
     def _types_of(self, host: MaintenanceHost) -> list[str]:
-        """Return the types of the events for which the host prepares."""
-        own = self._own_events(host)
+        """Return the types of the events for which the host prepares, as it lists them: its tasks get these."""
+        planned = ((event, host.type_of(event["key"])) for event in self._own_events(host))
+        own = [dict(event, event_type=kind) for event, kind in planned if kind is not None]
         # ready hooks get the most urgent event, and tasks get all
         if host.has_ready_hooks:
             return [event["event_type"] for event in _most_urgent_first(own)[:1]]

@@ -232,7 +232,8 @@ def test_event_that_one_host_lists_as_started_is_started_for_all():
 
 
 def test_names_of_the_first_api_version_are_hosts_of_the_play():
-    (planned,) = plan({"a": host("a"), "b": host("b", **{"events": [event("A", "_a", "_b")]})}).events
+    listed = [event("A", "_a", "_b")]
+    (planned,) = plan({name: host(name, events=listed) for name in ("a", "b")}).events
     assert (planned["hosts"], planned["approve"], planned["why_not"]) == (["a", "b"], True, "")
 
 
@@ -258,6 +259,15 @@ def test_preparation_for_a_freeze_does_not_count_for_a_later_terminate():
     # a preparation for an event that comes soon does not begin
     soon = event("T", "a", event_type="Terminate", minute=1)
     assert plan({"a": host("a", freeze, soon)}, deadline=90).hosts()["a"]["types"] == ["Freeze"]
+
+
+def test_host_prepares_for_the_type_that_its_own_document_has():
+    # its tasks and ready hooks get the event as the host has read it
+    ahead, behind = (event("e", "a", "b", event_type=kind) for kind in ("Redeploy", "Freeze"))
+    hosts = {"a": host("a", ahead), "b": host("b", behind)}
+    assert {name: own["types"] for name, own in plan(hosts).hosts().items()} == {"a": ["Redeploy"], "b": ["Freeze"]}
+    (planned,) = plan(hosts).events
+    assert not planned["approve"] and planned["why_not"] == "the preparation of b does not count for Redeploy"
 
 
 def test_table_has_a_line_for_each_event():
