@@ -407,11 +407,19 @@ def test_postgresql_sends_the_name_of_a_database_as_a_name(host: Host, database:
     assert (status, 'PAUSE "a""; \\! id";' in (host.output / "sql").read_text(encoding="utf-8")) == (0, True), output
 
 
-@pytest.fixture
-def own_file(host: Host) -> Path:
-    """A file of the user, which others cannot read."""
-    path = host.home / "config"
-    host.user(f"umask 077; echo own >'{path}'")
+@pytest.fixture(params=["own", "writable", "below a writable folder"])
+def own_file(host: Host, request: pytest.FixtureRequest) -> Path:
+    """A file that the user can change or replace: its own one, or one of root."""
+    if request.param == "own":
+        path = host.home / "config"
+        host.user(f"umask 077; echo own >'{path}'")
+        return path
+    path = host.root / "above" / "folder" / "config"
+    path.parent.mkdir(parents=True)
+    path.write_text("own", encoding="utf-8")
+    path.chmod(0o666 if request.param == "writable" else 0o600)
+    if request.param != "writable":
+        (host.root / "above").chmod(0o777)
     return path
 
 
@@ -423,7 +431,7 @@ def test_kubectl_does_not_run_with_a_kubeconfig_that_others_can_change(host: Hos
 
 
 def test_check_warns_of_a_program_of_root_that_others_can_change(host: Host, own_file: Path) -> None:
-    own_file.chmod(0o755)
+    own_file.chmod(own_file.stat().st_mode | 0o755)
     options = {"prepare": [str(own_file)], "recover": ["true"]}
     assert str(own_file) in host.hook("command", "check", options)[1]
     assert host.hook("command", "check", {**options, "user": USER}) == (0, "")
