@@ -30,6 +30,16 @@ def test_status_has_a_row_for_each_vm() -> None:
     assert rows[0]["withheld"] == "vm2: minion vm2: no_steps" and rows[0]["waiting_for"] == "preparation"
 
 
+def test_not_before_that_azure_moves_is_that_of_the_status_and_prepares_nobody_again() -> None:
+    fleet = Driver("vm1")
+    fleet.poll({"vm1": status("vm1", event("vm1"))})
+    for moved in ("2026-11-22T11:00:00Z", "2026-11-22T13:00:00Z"):
+        fleet.poll({"vm1": status("vm1", event("vm1", not_before=moved))})
+        assert [row["not_before"] for row in fleet.request("status")["rows"]] == [moved]
+    fleet.prepare("vm1")
+    assert (fleet.count("prepare"), fleet.count("approve_prepared")) == (1, 1)
+
+
 def test_status_as_text_is_a_table_for_each_event() -> None:
     reply = held_back().request("status", "")
     assert events_as_text(reply["rows"], reply["problem"]).splitlines() == [
