@@ -230,6 +230,13 @@ def test_recover_leaves_a_node_that_an_operator_drained_meanwhile(slurm: Slurm, 
     assert slurm.node.record("slurm") is None
 
 
+def test_recover_leaves_a_node_that_an_operator_resumed(slurm: Slurm) -> None:
+    assert slurm.node.hook("slurm", "prepare", {}).returncode == 0
+    slurm.update("State=RESUME")
+    assert slurm.node.hook("slurm", "recover", {}).returncode == 0
+    assert ("DRAIN" in slurm.states(), slurm.node.record("slurm")) == (False, None)
+
+
 def test_recover_undoes_a_prepare_that_was_killed(slurm: Slurm) -> None:
     slurm.submit("sleep 300")
     slurm.node.start_hook("slurm", "prepare", {})
