@@ -181,6 +181,12 @@ def test_pod_that_stays_ends_the_drain_at_its_timeout(
     assert not api.is_cordoned(NODE)
 
 
+def test_time_of_the_hook_ends_the_drain_with_a_message(host: WorkloadHost, api: KubernetesApi) -> None:
+    api.ends_pods = False
+    done = drain(host, seconds=4)
+    assert (done.returncode, "pods remain" in done.stderr) == (1, True)
+
+
 @pytest.mark.parametrize("when", ["annotations", "unschedulable", "Eviction"])
 def test_hook_that_is_killed_at_a_request_is_undone(host: WorkloadHost, api: KubernetesApi, when: str) -> None:
     def is_the_request(request: Request) -> bool:
@@ -210,6 +216,13 @@ def test_recover_waits_until_the_node_is_ready_after_this_boot(
     assert (early.returncode, reason in early.stderr, api.is_cordoned(NODE)) == (1, True, True)
     status["conditions"][0]["status"], status["nodeInfo"]["bootID"] = "True", host.host.boot_id
     assert drain(host, "recover", wait_ready=1).returncode == 0
+    assert not api.is_cordoned(NODE)
+
+
+def test_recover_that_is_not_to_wait_uncordons_a_node_that_is_not_ready(host: WorkloadHost, api: KubernetesApi) -> None:
+    drain(host)
+    api.nodes[NODE]["status"]["conditions"][0]["status"] = "Unknown"
+    assert drain(host, "recover", wait_ready=0).returncode == 0
     assert not api.is_cordoned(NODE)
 
 
