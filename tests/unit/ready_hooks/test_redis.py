@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from ready_hooks.core.errors import HookError
 from ready_hooks.hooks.redis import state
 from ready_hooks.hooks.redis.hook import save_mode
 from ready_hooks.hooks.redis.resp import Endpoint, RedisError, connected, endpoint
+from ready_hooks.hooks.redis.servers import Account
 
 REPLICATION = """# Replication\r
 role:master\r
@@ -194,6 +196,15 @@ def test_wrong_password_is_not_in_the_message() -> None:
     ):
         pass
     assert "hidden" not in str(raised.value)
+
+
+def test_password_that_others_can_read_is_not_sent(tmp_path: Path) -> None:
+    path = tmp_path / "password"
+    path.write_text("word", encoding="utf-8")
+    path.chmod(0o644)
+    account = Account(Deadline(60), None, str(path))
+    with pytest.raises(HookError, match="the secret is not used"), account.connected(endpoint("127.0.0.1:1")):
+        pass
 
 
 def test_connection_to_nothing_names_the_address(tmp_path: object) -> None:
