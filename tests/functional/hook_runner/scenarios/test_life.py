@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from support.daemon.hook_scripts import FAILS, HANGS
 from support.daemon.runner_harness import RunnerHarness
 from support.daemon.simulated_azure import Azure
+from support.daemon.small_disk import Disk
 
 
 def test_t01_prepare_approve_started_recover(azure: Azure, vm: RunnerHarness) -> None:
@@ -87,3 +90,26 @@ def test_failed_recovery_is_shown_and_repeated_with_growing_pauses_across_restar
     vm.poll(after=40)
     assert len(vm.ran("recover")) == 4 and vm.runner.records.maintenance is None
     assert vm.times_logged("closed: recovered; outcome") == 1
+
+
+@pytest.mark.parametrize("how", ["damaged", "full"])
+def test_host_is_recovered_from_an_event_that_no_record_has(
+    azure: Azure, make_vm: Callable[..., RunnerHarness], disk: Disk, how: str
+) -> None:
+    # nothing is known of the event: recover hooks of other types run, too
+    vm = make_vm(hooks={"recover/10-a": {"types": ["Freeze"]}})
+    vm.hook("prepare/10-a")
+    vm.hook("recover/10-a")
+    vm.start()
+    disk.fail() if how == "full" else None
+    event = azure.schedule("Reboot", hold=True)
+    vm.poll()
+    assert vm.ran() == ["prepare/10-a"] and len(azure.approvals()) == (how == "damaged")
+    disk.heal()
+    record = vm.folder / "state/maintenance.json"
+    assert record.exists() == (how == "damaged")
+    record.write_text('{"version": 99}') if how == "damaged" else None
+    azure.cancel(event)
+    vm.restart("reboot")
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a", "recover/10-a"] and vm.runner.records.maintenance is None
