@@ -121,6 +121,15 @@ def test_approve_by_hand(azure: Azure, make_daemon: MakeDaemon) -> None:
     assert "by root" in vm.command("history", own).stdout or os.geteuid() != 0
 
 
+def test_beginning_of_several_ids_approves_none_of_their_events(azure: Azure, make_daemon: MakeDaemon) -> None:
+    vm = make_daemon(policy="observe").start()
+    ids = [f"4B2C8F6E-0000-4000-8000-00000000000{number}" for number in (1, 2)]
+    events = [azure.schedule("Reboot", hold=True, id=each) for each in ids]
+    vm.wait(lambda: len(vm.data("status")[1]["events"]) == 2)
+    code, data = vm.data("approve", "4b2c", "--force")
+    assert (code, data["found"], sorted(data["candidates"])) == (4, False, events) and azure.requests("POST") == []
+
+
 def test_approve_says_when_nothing_is_sent_because_imds_fails(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon(policy="observe")
     vm.start()
