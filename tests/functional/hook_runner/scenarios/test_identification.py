@@ -36,6 +36,18 @@ def test_event_is_prepared_after_a_restart_although_imds_does_not_give_the_name(
     assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
+def test_nothing_happens_until_imds_gives_the_name(azure: Azure, vm: RunnerHarness) -> None:
+    event = azure.schedule("Reboot")
+    azure.fault("server-error", route="instance")
+    vm.poll()
+    vm.poll(after=5)
+    assert vm.ran() == [] and azure.requests("POST") == [] and vm.status()["vm"] is None
+    assert vm.times_logged("resource name is not known yet") == 1
+    azure.heal()
+    vm.poll(after=5)
+    assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
+
+
 def test_records_of_another_vm_are_set_aside_and_none_of_their_hooks_runs(azure: Azure, make_vm: MakeVm) -> None:
     one, two = make_vm("vm1"), make_vm("vm2")
     for harness in (one, two):
