@@ -140,3 +140,13 @@ def test_metrics_are_not_written_where_others_could_put_another_folder(azure: Az
     os.chown(folder, NOBODY, -1)
     vm.start(first="from hook_runner.reporting import metrics; metrics.METRICS_INTERVAL = 0.1")
     vm.wait(lambda: [each.name for each in folder.iterdir()] == ["our.prom"])
+
+
+def test_a_folder_of_hooks_that_others_could_make_is_an_error(make_daemon: MakeDaemon) -> None:
+    vm = make_daemon()
+    home = vm.harness.folder / "home"
+    home.mkdir()
+    home.chmod(0o777)
+    vm.harness.configure(hooks_directory=str(home / "hooks.d"))
+    code, found = vm.data("check", "--offline", "--hooks-directory", str(vm.harness.folder / "draft"))
+    assert code == 1 and [each["what"] for each in found["findings"] if each["severity"] == "error"] == ["hooks"]
