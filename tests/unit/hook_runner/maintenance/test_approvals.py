@@ -176,11 +176,15 @@ def test_event_of_several_vms_is_approved_by_the_leader_in_turn() -> None:
     vm = Driver(leader="first", takeover_after=20)
     vm.seconds(40, event(vms=["vm1", "VM0", "other"]))
     assert vm.sent == []
+    reason = vm.machine.reason(vm.record())
+    assert reason is not None and "other leads; this VM takes over in" in reason.text
     vm.seconds(2, event(vms=["vm1", "VM0", "other"]))
     assert vm.sent == ["e1"]
     vm = Driver(leader="external")
     vm.seconds(90, both)
     assert vm.sent == []
+    reason = vm.machine.reason(vm.record())
+    assert reason is not None and "an external leader approves it" in reason.text
 
 
 def test_leader_does_not_approve_while_a_vm_may_have_left_the_event() -> None:
