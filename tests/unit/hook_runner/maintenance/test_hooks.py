@@ -246,7 +246,9 @@ def test_hook_that_not_before_ended_runs_again_when_it_moves() -> None:
     vm.read(event(not_before=60))
     vm.seconds(56, event(not_before=60))
     # KILL comes before NotBefore, too
-    assert vm.ended == [("prepare/10-drain", 1.0)]
+    assert vm.ended == [("prepare/10-drain", 1.0)] and vm.records.maintenance is not None
+    why = [entry.detail for entry in vm.records.maintenance.timeline if entry.what == "hook-ending"]
+    assert why == ["prepare/10-drain: its event is about to start"]
     vm.end_hook(FAILED)
     assert vm.prepared() == "failed"
     vm.seconds(1, event(not_before=600))
