@@ -262,6 +262,16 @@ def test_an_event_is_seen_within_five_seconds_of_the_end_of_an_outage(trouble: I
         assert max(moved.pauses()) <= 5 and min(moved.pauses()) >= 1
 
 
+@pytest.mark.parametrize("status", [400, 401, 403, 405])
+def test_refused_requests_are_made_seldom_only_after_several(status: int) -> None:
+    """One refusal must not cost a Preempt its time."""
+    refused = error(status, retryable=False)
+    once = Moved(lambda now: refused if 0 < now < 1.5 else NOTHING).until(10)
+    assert 1 <= once.pauses()[1] <= 2
+    always = Moved(lambda now: refused).until(300).pauses()
+    assert max(always[:3]) <= 5 and {round(pause, 6) for pause in always[3:]} == {30}
+
+
 def test_whatever_happens_no_second_has_more_than_five_requests() -> None:
     """T53: IMDS refuses more."""
     chance = random.Random(8)
