@@ -131,8 +131,9 @@ def test_check_mode_shows_the_changes(site: RoleHost) -> None:
         ),
         ({"hooks": [{"stage": "prepare", "name": "../10", "content": HOOK}]}, ["a name such as 10-drain"]),
         ({"hooks": [{"stage": "prepare", "name": "10-mark"}]}, ["set one of src"]),
+        ({"python": "/usr/bin/python2"}, ["python2"]),
     ],
-    ids=["configuration", "text of a hook", "name of a hook", "source of a hook"],
+    ids=["configuration", "text of a hook", "name of a hook", "source of a hook", "Python"],
 )
 def test_invalid_variables_are_refused_and_the_service_continues(
     site: RoleHost, variables: dict[str, Any], said: list[str]
