@@ -101,6 +101,17 @@ def test_event_of_a_vm_that_a_compromised_host_claims_is_not_approved(trio: Simu
     assert rows(ran)["vm1"]["approval"] == "not_prepared"
 
 
+def test_event_to_which_azure_adds_a_vm_is_not_approved(trio: Simulator, tmp_path: Path) -> None:
+    trio.post("/events", {**LATE, "resources": ["vm1"], "notice": "15m", "name": "grows"})
+    fleet = fleet_by_arm(trio, tmp_path)
+    ran = fleet.maintain(
+        at={"Read the events again": lambda: trio.post("/events/grows/change", {"resources": ["vm1", "vm2"]})}
+    )
+    assert ran.returncode == 0, ran.stdout
+    row = rows(ran)["vm1"]
+    assert fleet.approvals() == [] and row["approval"] == "not_due" and "vm2: Azure has added it" in row["why_not"]
+
+
 def test_lost_answer_is_asked_for_again_and_an_outage_ends_as_doubtful(trio: Simulator, tmp_path: Path) -> None:
     trio.post("/events", {**LATE, "resources": ["vm1"], "notice": "15m"})
     trio.post("/events", {**LATE, "resources": ["vm2"], "notice": "15m"})

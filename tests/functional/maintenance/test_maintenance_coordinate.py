@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from support.maintenance.control_plane import TOKEN, by_arm, requests_of_route
 from support.maintenance.fleet import LATE, PLAYBOOK, failed, flaky_connection, rows, variables
 from support.maintenance.hook_runners import DECIDE, HookRunners
 from support.recipes.printed import find
@@ -145,6 +146,19 @@ def test_coordinate_does_not_approve_after_a_failed_preparation(
     assert report["vm2"]["why_not"] == "the preparation failed: prepare/10-drain failed"
     assert report["vm1"]["prepared"] and report["vm2"]["prepared"] is None
     assert report["vm1"]["recovered"] and report["vm2"]["recovered"]
+
+
+@pytest.mark.all
+def test_coordinate_approves_through_azure_resource_manager(
+    azure: Simulator, make_fleet: Callable[..., HookRunners]
+) -> None:
+    fleet = make_fleet(azure).start()
+    fleet.hosts.environment["ARM_TOKEN"] = TOKEN
+    event = announce(fleet, prepared="ok")
+    ran = fleet.coordinate(at={APPROVED: lambda: start_and_end(fleet, event)}, **by_arm(azure))
+    assert ran.returncode == 0, ran.stdout
+    assert requests_of_route(azure, "arm") == [200] and TOKEN not in ran.stdout
+    assert all(row["approved"] and row["recovered"] for row in rows(ran).values())
 
 
 @pytest.mark.all

@@ -99,7 +99,7 @@ def test_check_mode_prints_the_plan(azure: Simulator, fleet: Fleet) -> None:
     azure.post("/events", {**LATE, "type": "Reboot", "resources": ["vm2"], "notice": "239m"})
     ran = fleet.maintain("true", "--check", given={"maintenance_at_most": 1})
     assert ran.returncode == 0, ran.stdout
-    assert fleet.approvals() == [] and fleet.did("prepare") == set()
+    assert fleet.approvals() == [] and fleet.did("prepare") == set() and fleet.note("vm2") is None
     plan = planned(ran)
     assert (plan["vm2"]["wave"], plan["vm2"]["approve"]) == (1, True)
     assert (plan["vm1"]["wave"], plan["vm1"]["waits_for"]) == (2, ["vm2"])
