@@ -187,6 +187,13 @@ def test_event_that_is_not_due_or_of_another_type_ends_the_run():
     assert not after(result_of("vm1", event_of()), limits=Limits(600, 1800, frozenset(["reboot"])))["over"]
 
 
+def test_advice_is_coordinated_only_if_its_type_is_named():
+    advice = event_of(event_type="SpotRebalanceRecommendation")
+    assert after(result_of("vm1", advice), result_of("vm2", advice))["over"]
+    limits = Limits(600, 1800, frozenset(["SpotRebalanceRecommendation"]))
+    assert not after(result_of("vm1", advice), result_of("vm2", advice), limits=limits)["over"]
+
+
 def test_round_reads_only_hosts_that_prepare_while_there_are_any():
     state = after(result_of("vm1", event_of()), result_of("vm2", event_of(prepared_state="running")), now=1.0)
     assert {name: each["wait_for"] for name, each in state["read"].items()} == {"h2": "prepared"}
@@ -205,6 +212,14 @@ def test_preparation_that_is_void_at_the_second_read_prevents_the_approval():
     state = next_state(state, {"h2": result_of("vm2", event_of())}, 9.0, LIMITS)
     void = result_of("vm1", event_of(prepared_state="running"))
     assert next_state(state, {"h1": void, "h2": result_of("vm2", event_of())}, 9.0, LIMITS)["decisions"] == []
+
+
+def test_host_that_is_lost_at_the_second_read_prevents_the_approval():
+    state = after(result_of("vm1", event_of()), result_of("vm2", event_of(prepared_state="running")))
+    state = next_state(state, {"h2": result_of("vm2", event_of())}, 9.0, LIMITS)
+    lost = {"unreachable": True, "msg": "no route"}
+    state = next_state(state, {"h1": lost, "h2": result_of("vm2", event_of())}, 9.0, LIMITS)
+    assert state["decisions"] == [] and withheld(state) == "vm1: no route"
 
 
 def test_approval_is_sent_once_and_the_hosts_are_followed_to_their_recovery():
