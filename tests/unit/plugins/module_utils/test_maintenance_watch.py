@@ -119,6 +119,14 @@ def test_a_running_command_prevents_the_recovery():
     assert held.ended() is True
 
 
+def test_blocked_by_names_the_events():
+    held = Held()
+    held.ended(event("A", "Started"))
+    assert held.watch.blocked_by() == "Reboot A is Started"
+    held.ended()
+    assert "confirmed" in held.watch.blocked_by()
+
+
 @pytest.mark.parametrize(
     "made, due", [(event("A", minutes=30), True), (event("A", minutes=31), False), (event("A", "Started"), True)]
 )

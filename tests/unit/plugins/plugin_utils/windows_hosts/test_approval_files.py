@@ -35,6 +35,10 @@ def failing(error):
     return fetch
 
 
+def test_hosts_have_receipts_of_their_own(tmp_path):
+    assert receipts_of_host(str(tmp_path), "web1") != receipts_of_host(str(tmp_path), "web2")
+
+
 def test_default_folder_is_that_of_the_user():
     assert os.path.isabs(receipts_of_host(None, "web1"))
 
