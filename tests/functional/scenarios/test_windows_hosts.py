@@ -212,6 +212,7 @@ def test_wait_continues_after_the_host_was_lost(azure: Simulator, hosts: Hosts, 
         restarting = threads.submit(restart)
         waited = hosts.module("win1", "event_wait", endpoint=azure.endpoints["vm1"], state="started", timeout=400)
         restarting.result()
+    assert [exchange.get("repeat_for") for exchange in windows.exchanges()][:3] == [None, None, 50.0]
     assert waited["outcome"] == "reached" and waited["imds_errors"] >= 1
     assert waited["imds_error"]["kind"] == "ImdsUnreachable"
 
