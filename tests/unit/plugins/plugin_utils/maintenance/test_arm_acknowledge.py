@@ -220,6 +220,7 @@ def test_only_temporary_failures_are_retried():
     ("read_again", "outcome"),
     [
         ({}, None),
+        ({"skipped": True}, None),
         ({"available": True, "events": [EVENT]}, None),
         ({"available": True, "events": [dict(EVENT, resources=["_vm1", "_VM2"])]}, None),
         ({"available": True, "events": [dict(EVENT, resources=["vm1"])]}, None),

@@ -237,6 +237,11 @@ def test_names_of_the_first_api_version_are_hosts_of_the_play():
     assert (planned["hosts"], planned["approve"], planned["why_not"]) == (["a", "b"], True, "")
 
 
+def test_plan_says_that_an_event_with_a_vm_that_two_hosts_claim_is_not_approved():
+    (planned,) = plan({"a": host("a", A), "b": host("a", A)}).events
+    assert (planned["hosts"], planned["approve"]) == (["a", "b"], False) and "claim" in planned["why_not"]
+
+
 def test_host_with_a_wrong_resource_id_prepares_without_an_approval():
     hosts = fleet(A)
     hosts["a"]["maintenance__check"]["arm"] = {"vm": "other"}
