@@ -172,7 +172,17 @@ def test_invalid_instance_document_is_unknown(azure: Simulator, endpoint: str, b
 
 @pytest.mark.parametrize(
     "endpoint_text",
-    ["", "169.254.169.254", "https://h", "http://", "http://[::1", "http://h:x", "http://h/x", "http://h?x=1", "http://u:p@h"],
+    [
+        "",
+        "169.254.169.254",
+        "https://h",
+        "http://",
+        "http://[::1",
+        "http://h:x",
+        "http://h/x",
+        "http://h?x=1",
+        "http://u:p@h",
+    ],
 )
 def test_invalid_endpoint_is_refused_before_a_request(endpoint_text: str) -> None:
     with pytest.raises(ImdsError, match="not an address of IMDS"):
