@@ -99,7 +99,7 @@ def test_host_that_is_lost_while_it_prepares_is_not_approved_and_recovers(
         (down / "vm2").unlink()
         fleet.start_and_end_events()
 
-    ran = fleet.maintain(meanwhile=(down / "vm2").touch, at={WAIT: comes_back})
+    ran = fleet.maintain(while_preparing=(down / "vm2").touch, at={WAIT: comes_back})
     assert failed(ran) == {"vm2"} and "the host was lost during the preparation" in ran.stdout
     assert fleet.approvals() == [] and fleet.reasons_of_starts() == ["NotBefore reached"]
     assert fleet.did("prepare") == {"vm1"} and fleet.did("recover") == {"vm1", "vm2"}

@@ -134,7 +134,7 @@ def test_role_that_does_not_exist_fails_the_recovery(azure: Simulator, tmp_path:
 def test_vm_added_to_the_event_during_the_preparation_prevents_the_approval(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", {**FREEZE, "name": "it", "resources": ["vm1"]})
     fleet = Fleet(azure, tmp_path, names=("vm1",))
-    ran = fleet.maintain("true", meanwhile=lambda: azure.post("/events/it/change", {"resources": ["vm1", "vm2"]}))
+    ran = fleet.maintain("true", while_preparing=lambda: azure.post("/events/it/change", {"resources": ["vm1", "vm2"]}))
     assert ran.returncode == 0, ran.stdout
     assert fleet.did("prepare") == fleet.did("recover") == {"vm1"} and fleet.approvals() == []
     assert fleet.reasons_of_starts() == ["NotBefore reached"]

@@ -37,7 +37,7 @@ def test_event_is_cancelled_before_or_after_the_approval(azure: Simulator, fleet
     def cancel() -> None:
         azure.post("/events/it/cancel")
 
-    ran = fleet.maintain(at={WAIT: cancel}) if is_approved else fleet.maintain(meanwhile=cancel)
+    ran = fleet.maintain(at={WAIT: cancel}) if is_approved else fleet.maintain(while_preparing=cancel)
     assert ran.returncode == 0 and fleet.did("prepare") == fleet.did("recover") == {"vm1", "vm2"}, ran.stdout
     assert len(fleet.approvals()) == is_approved
     for row in rows(ran).values():
@@ -70,7 +70,7 @@ def test_another_client_approves_first(azure: Simulator, fleet: Fleet) -> None:
         azure.post("/events/it/approve", {"as": "control-plane"})
         azure.advance(60)
 
-    ran = fleet.maintain(meanwhile=is_approved)
+    ran = fleet.maintain(while_preparing=is_approved)
     assert ran.returncode == 0 and fleet.did("recover") == {"vm1", "vm2"}, ran.stdout
     for row in rows(ran).values():
         assert (row["outcome"], row["approval"], row["approved"]) == ("completed", "started", None)

@@ -35,7 +35,7 @@ def left_by_another_controller(azure: Simulator, folder: Path) -> Fleet:
 def test_second_run_at_once_fails_and_names_the_note(azure: Simulator, fleet: Fleet, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     second: list[subprocess.CompletedProcess[str]] = []
-    ran = fleet.maintain(meanwhile=lambda: second.append(fleet.hosts.playbook(PLAYBOOK, fleet.steps())))
+    ran = fleet.maintain(while_preparing=lambda: second.append(fleet.hosts.playbook(PLAYBOOK, fleet.steps())))
     assert failed(second[0]) == {"vm1", "vm2"}
     assert (
         str(tmp_path / "vm1" / "notes" / "note.json") in second[0].stdout

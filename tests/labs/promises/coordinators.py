@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import abc
 import json
 import re
 import shutil
@@ -28,7 +29,7 @@ RUN_LIMIT = 300.0
 LIMITS = dict.fromkeys(("maintenance_patience", "maintenance_task_timeout", "maintenance_removed_after"), 280)
 
 
-class Coordinator:
+class Coordinator(abc.ABC):
     """A coordinator in one case.
 
     Attributes:
@@ -42,15 +43,15 @@ class Coordinator:
     def __init__(self, world: World) -> None:
         self.world = world
 
-    def start(self) -> None:
+    def start(self) -> None:  # noqa: B027  # some have nothing to do here
         """Begin to coordinate, if it does not by itself."""
 
-    def wait_until_reported(self, name: str) -> None:
+    def wait_until_reported(self, name: str) -> None:  # noqa: B027  # some have nothing to do here
         """Wait until the coordinator knows that a host has prepared, if the host does not keep the result."""
 
+    @abc.abstractmethod
     def wait_for_decision(self) -> None:
         """Wait until it has decided about the present states of the hosts."""
-        raise NotImplementedError
 
     def finish(self) -> None:
         """Wait until it has recovered all hosts, or has done what it can."""
@@ -59,7 +60,7 @@ class Coordinator:
     def make_unreachable(self, name: str) -> None:
         self.world.vms[name].link.cut_ssh()
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  # some have nothing to do here
         """End the processes that it has started for the case."""
 
     def drained(self) -> list[str]:

@@ -87,20 +87,20 @@ class Fleet:
         prepare: str = "true",
         *options: str,
         recover: str = "true",
-        meanwhile: Callable[[], object] = lambda: None,
+        while_preparing: Callable[[], object] = lambda: None,
         at: Course | None = None,
         given: dict[str, Any] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run the playbook.
 
         ``prepare`` and ``recover`` are shell commands, ``options`` are those of ansible-playbook, and ``given`` are
-        further variables. ``meanwhile`` is called while the hosts prepare, which end their preparation only after
+        further variables. ``while_preparing`` is called while the hosts prepare, which end their preparation only after
         it. ``at``: name of a task -> function to call as it begins, see Hosts.playbook.
         """
         happened = self.folder / "happened"
 
         def happens() -> None:
-            meanwhile()
+            while_preparing()
             happened.touch()
 
         course: Course = {PREPARE: happens, WAIT: self.start_and_end_events, **(at or {})}

@@ -137,9 +137,9 @@ def test_approvals_are_sent_one_by_one_with_a_poll_after_each() -> None:
 
 
 @pytest.mark.parametrize(
-    "meanwhile, message", [(GROWN, "document_received"), (NOTHING, "document_received"), (SICK, "poll_failed")]
+    "newer, message", [(GROWN, "document_received"), (NOTHING, "document_received"), (SICK, "poll_failed")]
 )
-def test_approval_of_an_event_that_changed_since_the_decision_is_withheld(meanwhile: Any, message: str) -> None:
+def test_approval_of_an_event_that_changed_since_the_decision_is_withheld(newer: Any, message: str) -> None:
     script = Script()
     poller, news = started(script)
     script.answers.put(EVENT)
@@ -148,7 +148,7 @@ def test_approval_of_an_event_that_changed_since_the_decision_is_withheld(meanwh
     for _look in range(2):
         assert script.asked.acquire(timeout=TIMEOUT)
     poller.approve(EVENT.events[0])
-    script.answers.put(meanwhile)
+    script.answers.put(newer)
     assert [news.next().what for _news in range(2)] == [message, "approval_withheld"]
     assert script.approved == []
 

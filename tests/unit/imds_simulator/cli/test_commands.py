@@ -105,6 +105,7 @@ def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
         ("schedule --json [1]", "--json: '[1]' is not a JSON object"),
         ("schedule --json {", "--json: '{' is not JSON"),
         ("fault inject", "fault inject: the kind is missing; 'fault kinds' lists the kinds"),
+        ("fault list gone", "fault list: takes no KIND or NUMBER, such as gone"),
         ("--imds-address -- id", "--imds-address: there is no such option without exec; write: exec "),
         ("exec --imds-adress -- id", "(did you mean --imds-address?)"),
         ("exec --imds-vm vm1 -- true", "--imds-vm: only with --imds-address"),

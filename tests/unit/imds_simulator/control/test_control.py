@@ -174,6 +174,18 @@ def test_health_index_and_fault_kinds_answer(sim):
     assert "empty" in sim.get("/fault-kinds")
 
 
+def test_schema_has_the_keys_of_events_and_faults(sim):
+    keys = sim.get("/schema")["properties"]
+    assert keys["events"]["items"]["properties"]["type"]["enum"][0] == "Freeze"
+    assert "hang" in keys["faults"]["items"]["properties"]["kind"]["enum"]
+
+
+def test_log_does_not_have_the_token_of_resource_manager(sim):
+    sim.post("/knobs", {"arm_token": "of-resource-manager", "rate_limit": 4})
+    line = sim.get("/log?what=knobs")["lines"][-1]
+    assert "of-resource-manager" not in str(line) and '"rate_limit": 4' in line["set"]
+
+
 def test_faults_can_be_listed_and_cleared_by_number(sim):
     numbers = [sim.post("/faults", {"kind": kind})["number"] for kind in ("empty", "gone")]
     assert [each["number"] for each in sim.get("/faults")["faults"]] == numbers

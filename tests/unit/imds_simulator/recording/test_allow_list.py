@@ -107,6 +107,13 @@ def test_answer_of_another_form_has_no_text_of_its_own(data: object) -> None:
     assert "secret" not in json.dumps(listed(data))
 
 
+@pytest.mark.parametrize("number", [b"1e400", b"NaN"])
+def test_number_that_json_lacks_is_a_pseudonym(number: bytes) -> None:
+    answer = AllowList(KEY).body(b'{"DocumentIncarnation":' + number + b',"Events":[]}')
+    json.dumps(answer, allow_nan=False)
+    assert answer["DocumentIncarnation"].startswith("text-")
+
+
 def test_empty_answer_stays() -> None:
     assert AllowList(KEY).body(b"") == ""
 
