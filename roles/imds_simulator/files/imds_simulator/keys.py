@@ -129,6 +129,7 @@ def key(
     required = required or default is dataclasses.MISSING
     declared = Key(name, "", type_, meaning, default, required, statement)
     metadata = {"key": declared, "at": at}
+    # pylint: disable=invalid-field-call
     if isinstance(default, Mapping):
         # dataclasses refuse defaults without a hash, also immutable ones
         return dataclasses.field(default_factory=lambda: default, metadata=metadata)
@@ -140,7 +141,7 @@ def from_path(at: Callable[[Path], Any], default: Any, *, compare: bool = True) 
 
     ``default`` is its value where there is no path.
     """
-    return dataclasses.field(default=default, metadata={"at": at}, compare=compare)
+    return dataclasses.field(default=default, metadata={"at": at}, compare=compare)  # pylint: disable=invalid-field-call
 
 
 @cache

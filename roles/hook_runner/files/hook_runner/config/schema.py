@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Callable, NamedTuple
 
 from azure_scheduled_events.options import Parser, check_key
@@ -22,7 +23,7 @@ class Keys(NamedTuple):
     schema: Callable[[str], Schema]
 
 
-def known_keys(schemas: Mapping[str, Schema], refused: Mapping[str, str] = {}) -> Keys:
+def known_keys(schemas: Mapping[str, Schema], refused: Mapping[str, str] = MappingProxyType({})) -> Keys:
     """Return the schema of a mapping with these keys; `refused` has other keys, each with why and what to do."""
 
     def parse(key: Any) -> str:

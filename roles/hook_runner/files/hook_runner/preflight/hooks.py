@@ -82,8 +82,8 @@ def _check_needs(hooks: Iterable[Hook], settings: Settings) -> Iterator[Finding]
     for hook in hooks:
         needs, timeout = hook.settings.needs, hook.settings.timeout
         if needs > timeout:
-            keys = (f"{PREPARE}/{hook.name}", hook.name)
-            key = next(key for key in keys if "needs" in settings.hooks.get(key, {}))
+            own = f"{PREPARE}/{hook.name}"
+            key = own if "needs" in settings.hooks.get(own, {}) else hook.name
             text = f"hooks.{key}: needs is {needs:g} s, and timeout is {timeout:g} s; lower needs, or raise timeout"
             yield Finding(ERROR, "configuration", settings.source("hooks", key, "needs"), text)
 

@@ -64,7 +64,8 @@ async def place_of(options: SimpleNamespace, simulator: RunningSimulator) -> Asy
         UsageError: there is no VM ``--imds-vm``.
     """
     if not options.imds_address:
-        yield Place(next(iter(simulator.endpoints.values())), simulator.endpoints, simulator.control, _start_here)
+        first, *_others = simulator.endpoints.values()
+        yield Place(first, simulator.endpoints, simulator.control, _start_here)
         return
     vm = _vm(options.imds_vm, simulator)
     listen_address = ListenAddress(_IMDS, (vm.name,), vm)
