@@ -29,8 +29,7 @@ salt_SESSIONS := "salt(3008)"
 ALL_LANES := labs ready-hooks unit system salt ansible-test salt-3006 lint release
 OTHER_LANES := $(filter-out $(LANES),$(ALL_LANES))
 ON_REQUEST := windows
-# their tests run side by side; without this the lanes with one test at a time, which wait more, would end last
-unit_PRIORITY := nice -n 5
+# its tests run side by side; without this the lanes with one test at a time, which wait more, would end last
 salt_PRIORITY := nice -n 5
 ready-hooks_SESSIONS := ready-hooks
 labs_SESSIONS := "labs(demo)" "labs(promises)" "labs(chaos)"
