@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -45,8 +46,9 @@ _UNAVAILABLE_RETRY_DELAY = 5.0
 _INTERRUPTED_TIMEOUT = 3.0
 # seconds between two starts of one minion that are handled
 _MIN_START_INTERVAL = 30.0
-# maintenances in all
+# maintenances in all, and those that one minion takes part in
 MAX_MAINTENANCES = 20000
+_MAX_OF_MINION = 2 * MAX_EVENTS
 
 
 def handle(update: StateUpdate, token: int, minion: str, answer: Any) -> None:
@@ -180,9 +182,10 @@ def _tracker(update: StateUpdate, minion: str, members: list[str]) -> Tracker:
 def _apply_records(update: StateUpdate, minion: str, status: Status, asked_at: float) -> bool:
     changed = False
     records = {event_key(record.event_id): record for record in status.records if record.event_id}
-    for key in update.maintenances_of(minion):
+    members = update.maintenances_of(minion)
+    for key in members:
         changed = _apply_record(update, minion, key, records.pop(key, None), status.working, asked_at) or changed
-    for key, record in records.items():
+    for key, record in itertools.islice(records.items(), max(0, _MAX_OF_MINION - len(members))):
         _add(update, key, Maintenance(record.event_id, record.event_type))
         if key in update.maintenances:
             changed = _apply_record(update, minion, key, record, status.working, asked_at) or changed
@@ -220,7 +223,7 @@ def _own_events(update: StateUpdate, minion: str, status: Status, members: list[
     for item in status.events:
         key, event_type = item.event.key, item.event.event_type
         affects = not own.isdisjoint(map(vm_key, item.event.resources))
-        if affects and key not in keys and len(keys) < 2 * MAX_EVENTS:
+        if affects and key not in keys and len(keys) < _MAX_OF_MINION:
             _add(update, key, Maintenance(item.event.event_id))
             if key in update.maintenances:
                 keys.add(key)

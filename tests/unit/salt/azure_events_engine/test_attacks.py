@@ -159,6 +159,14 @@ def test_forged_events_of_one_minion_are_bounded() -> None:
     assert [ask.minions for ask in fleet.pending("prepare") if ask.kwargs["event_id"] == "real"] == [("b",)]
 
 
+def test_forged_records_of_one_minion_are_bounded() -> None:
+    fleet = Driver("a", "b")
+    for number in range(10):
+        records = [record(f"forged-{number}-{one}") for one in range(1000)]
+        fleet.poll({"a": status("a", records=records)})
+    assert len(fleet.state.maintenances) <= 400
+
+
 @pytest.mark.parametrize("function", ["prepare", "approve_prepared"])
 def test_jobs_of_one_minion_are_at_most_60_and_then_one_in_two_seconds(function: str) -> None:
     """It lists 200 evictions, and for approvals it claims to be prepared for all of them."""
