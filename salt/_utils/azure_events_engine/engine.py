@@ -84,11 +84,9 @@ class Ports(Protocol):
 
 
 class _Return(NamedTuple):
-    """A return that was announced on the bus, and until when (monotonic) to look for it in the job cache."""
+    """A minion's return that was announced on the bus, and until when (monotonic) to look for it in the job cache."""
 
-    job: int
     job_id: str
-    minion: str
     until: float
 
 
@@ -115,13 +113,14 @@ class MaintenanceEngine:
         self._wall = wall
         self.state = State(settings)
         self._jobs: dict[str, int] = {}
-        self._returns: list[_Return] = []
+        self._returns: dict[tuple[int, str], _Return] = {}
         self._requests: dict[str, float] = {}
         self._unwritten: dict[str, Maintenance | None] = {}
         self._unwritten_names: dict[str, str] = {}
         self._write_at = clock()
         self._keys_at = clock()
         self._keys_wanted = True
+        self._missing: frozenset[str] = frozenset()
         self._is_open = False
         self._problem = ""
         self._logged = ""
@@ -151,7 +150,7 @@ class MaintenanceEngine:
             self._keys_wanted = self._keys_wanted or parts[2] not in self.state.names.accepted
             self._reduce(Hint(parts[2], started=True))
         elif tag.startswith("salt/job/") and len(parts) == 5 and parts[3] == "ret" and parts[2] in self._jobs:
-            self._returns.append(_Return(self._jobs[parts[2]], parts[2], parts[4], self._clock() + _JOB_CACHE_TIMEOUT))
+            self._expect_return(self._jobs[parts[2]], parts[2], parts[4])
         elif tag == HOOK:
             # sent by the reactor file azure_events_hint.sls of another master
             post = data.get("post")
@@ -184,31 +183,46 @@ class MaintenanceEngine:
             self._has_changed = False
 
     def _learn(self) -> None:
-        known = self._ports.known()
-        gone = [minion for minion in self.state.names.observed if minion not in known.accepted]
-        self._reduce(known)
-        if gone:
+        """Read which minions take part.
+
+        Salt reports a failed read as one without minions: a minion is gone when two reads in a row lack it.
+        """
+        known, names = self._ports.known(), self.state.names
+        missing = names.accepted.union(names.observed) - known.accepted
+        gone = missing & self._missing
+        self._missing = missing - gone
+        self._keys_wanted = self._keys_wanted or bool(self._missing)
+        pillar = {minion: vm for minion, vm in names.pillar.items() if minion in self._missing}
+        self._reduce(Known(known.accepted | self._missing, {**pillar, **known.pillar}))
+        forgotten = [minion for minion in names.observed if minion in gone]
+        if forgotten:
             try:
-                self._store.forget_names(gone)
+                self._store.forget_names(forgotten)
             except StoreError as error:
                 log.error("azure_events: %s", error)
 
+    def _expect_return(self, token: int, job_id: str, minion: str) -> None:
+        """Look for a return in the job cache if the job awaits it; any minion can send its event."""
+        job = self.state.jobs.get(token)
+        if job is not None and minion in job.minions and (token, minion) not in self._returns:
+            self._returns[token, minion] = _Return(job_id, self._clock() + _JOB_CACHE_TIMEOUT)
+
     def _read_returns(self, now: float) -> None:
-        waiting, self._returns = self._returns, []
-        for one in waiting:
+        for (token, minion), one in list(self._returns.items()):
             stored, reason = None, "it is not there"
             try:
-                stored = self._ports.stored_return(one.job_id, one.minion)
+                stored = self._ports.stored_return(one.job_id, minion)
             except JobCacheError as error:
                 reason = str(error)
+            if stored is None and now < one.until:
+                continue
+            del self._returns[token, minion]
             if stored is not None:
-                self._reduce(Returned(one.job, one.minion, stored.get("return")))
-            elif now < one.until:
-                self._returns.append(one)
+                self._reduce(Returned(token, minion, stored.get("return")))
             else:
                 log.warning(
                     "azure_events: the return of %s for job %s is ignored, because it is not in the job cache: %s",
-                    one.minion,
+                    minion,
                     one.job_id,
                     reason,
                 )

@@ -19,6 +19,7 @@ from azure_events_engine.store import Store
 from support.salt_simulation.driver import EVENT, done, event, record, status
 
 SECRET = b"s" * 32
+SWEEP = Settings().sweep
 
 
 class Ports:
@@ -31,6 +32,7 @@ class Ports:
         self.job_cache: dict[tuple[str, str], Any] = {}
         self.is_broken = False
         self.is_cache_broken = False
+        self.looked_up: list[tuple[str, str]] = []
 
     def publish(self, function: str, minions: tuple[str, ...], kwargs: Mapping[str, Any]) -> str:
         if self.is_broken:
@@ -45,6 +47,7 @@ class Ports:
         return Known(frozenset(self.accepted))
 
     def stored_return(self, job_id: str, minion: str) -> Mapping[str, Any] | None:
+        self.looked_up.append((job_id, minion))
         if self.is_cache_broken:
             raise JobCacheError("no connection")
         found = self.job_cache.get((job_id, minion))
@@ -125,6 +128,36 @@ def test_return_is_used_once_the_job_cache_is_readable(site: Site, caplog: pytes
     site.give_return("vm1", done("prepared"))
     site.wait(12)
     assert "no connection" in caplog.text
+
+
+def test_returns_that_no_job_awaits_are_not_looked_up(site: Site) -> None:
+    site.give_return("vm1", status("vm1"))
+    site.ports.looked_up.clear()
+    for number in range(1000):
+        for minion in (f"x{number}", "vm1", "vm2"):
+            site.engine.take(f"salt/job/jid1/ret/{minion}", {})
+    site.engine.tick()
+    assert site.ports.looked_up == [("jid1", "vm2")]
+
+
+def test_minion_is_gone_when_two_reads_of_the_keys_lack_it(site: Site) -> None:
+    """Salt reports a read that failed as one without minions."""
+    site.prepare()
+    for reads, steps in ((1, []), (2, ["over"])):
+        site.ports.accepted = set()
+        site.wait(SWEEP + 6 * reads)
+        site.ports.accepted = {"vm1", "vm2"}
+        site.wait(10)
+        assert [tag.rpartition("/")[2] for tag, _data in site.ports.sent if tag.endswith("/over")] == steps
+
+
+def test_name_of_a_minion_outlives_a_restart_with_a_failed_read_of_the_keys(site: Site) -> None:
+    site.give_return("vm1", status("a"))
+    site.ports.accepted = set()
+    site.start()
+    site.ports.accepted = {"vm1", "vm2"}
+    site.wait(10)
+    assert site.store.load(0.0).names == {"vm1": "a"} and site.engine.state.names.vm_of("vm1") == "a"
 
 
 @pytest.mark.parametrize("tag", ["salt/beacon/vm1/azure_events/scheduled", "salt/minion/vm1/start", HOOK])
