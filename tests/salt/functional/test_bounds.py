@@ -41,7 +41,7 @@ def test_failing_imds_does_not_block_the_beacon(azure: Azure, watch: Callable[..
 
 def test_slow_first_answer_does_not_block_the_beacon_and_is_sent(tmp_path: Path, watch: Callable[..., Beacons]) -> None:
     # a running clock, because a delay uses the simulator's clock
-    with simulator_process.start(args=["--vm", "vm1"]) as imds:
+    with simulator_process.start(args=["--vms", "vm1"]) as imds:
         imds.post("/events", {"type": "Reboot", "resources": ["vm1"]})
         imds.post("/faults", {"kind": "slow-first-answer", "delay": 1.5 * LIMIT})
         beacons = watch(

@@ -122,7 +122,7 @@ def test_service_is_sandboxed(site: SimulatorHost) -> None:
     [
         ({"content": BAD_SCENARIO}, f":{BAD_LINE}: events[0].type: 'Rebuut' is not one of"),
         (
-            {"scenario": "live-migration", "vm": "vm1", "scenario_content": {"title": "two"}},
+            {"scenario": "live-migration", "vms": "vm1", "scenario_content": {"title": "two"}},
             "set one of imds_simulator_scenario (a shipped name)",
         ),
         ({"scenario": "life-migration"}, "life-migration: no such file, and no shipped scenario of that name"),

@@ -38,7 +38,7 @@ except ImdsUnreachable:
 @pytest.fixture
 def leased() -> Iterator[None]:
     """An IMDS at an address that only DHCP names."""
-    with at_imds_address(LEASED), simulator_process.start(args=["--vm", "vm245"], listen=f"{LEASED}:80"):
+    with at_imds_address(LEASED), simulator_process.start(args=["--vms", "vm245"], listen=f"{LEASED}:80"):
         yield
 
 

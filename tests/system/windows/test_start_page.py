@@ -36,7 +36,7 @@ EVENT = "F29FDFA2-BE90-4942-94D0-E137DE9DA355"
 
 @pytest.fixture
 def linux1() -> Iterator[Simulator]:
-    with simulator_process.start(args=["--vm", "win1", "--clock", "manual"]) as running:
+    with simulator_process.start(args=["--vms", "win1", "--clock", "manual"]) as running:
         yield running
 
 

@@ -160,6 +160,7 @@ LEFT_OUT = {
     "docs/simulator.md": {
         INSTALL_SIMULATOR: INSTALLS_WHEEL,
         "imds-simulator --scenario live-migration": STARTED,
+        "imds-simulator --vms web_0,web_1": "tests/unit/imds_simulator/cli/test_serving.py serves such a group",
         "python3 -m venv ~/imds-simulator": "tests/functional/simulator_wheel has its own environment",
         ". ~/imds-simulator/bin/activate": "the same",
         REHEARSAL: "the playbook is the reader's; tests/system/recipes/test_recipes.py runs one with `exec`",

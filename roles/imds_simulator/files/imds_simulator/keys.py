@@ -259,15 +259,24 @@ def list_of(item: Type, *, least: int = 0, unique: bool = False, what: str = "a 
     return Type(read_list, lambda: {**schema, "items": item.schema()}, "VALUE,VALUE", lambda text: text.split(","))
 
 
-def mapping_of(cls: type) -> Type:
-    """Return the type of mappings of at least one name to a value of ``cls``; the result is a tuple of the values."""
+def mapping_of(cls: type, names: Type | None = None) -> Type:
+    """Return the type of mappings of at least one name to a value of ``cls``; the result is a tuple of the values.
+
+    With ``names``, the type of a list of names, such a list serves as well: each value has its defaults.
+    """
+    what = "a mapping" if names is None else "a mapping or a list of names"
 
     def read_mapping(value: Any, path: Path, problems: Problems) -> tuple[Any, ...] | None:
-        if not isinstance(value, Mapping) or not value:
-            problems.add(path, "the mapping is empty" if value == {} else f"{value!r} is not a mapping")
+        if names is not None and isinstance(value, list):
+            value = dict.fromkeys(names.read(value, path, problems))
+        elif not isinstance(value, Mapping) or not value:
+            problems.add(path, "the mapping is empty" if value == {} else f"{value!r} is not {what}")
             return None
         values = [read(cls, each, (*path, name), problems) for name, each in value.items()]
         return tuple(each for each in values if each is not None)
 
-    schema = {"type": "object", "minProperties": 1}
-    return Type(read_mapping, lambda: {**schema, "additionalProperties": json_schema(cls)})
+    def schema() -> dict[str, Any]:
+        mapping = {"type": "object", "minProperties": 1, "additionalProperties": json_schema(cls)}
+        return mapping if names is None else {**names.schema(), **mapping, "type": ["object", "array"]}
+
+    return Type(read_mapping, schema)

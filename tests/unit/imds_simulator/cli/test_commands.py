@@ -76,8 +76,14 @@ def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
         ("--knob etag", "--knob: 'etag' is not NAME=VALUE"),
         ("--knob etagg=1", "knob etagg: unknown key (did you mean etag?)"),
         ("--control 0.0.0.0:0", "add --control-anywhere"),
-        ("--scenario live-migration --vm x", "--vm: not allowed with --scenario"),
-        ("--vm a --vm b", "--vm: given more than once; --scenario FILE serves several VMs"),
+        ("--scenario live-migration --vms 3", "--vms: not allowed with --scenario; the scenario names the VMs"),
+        ("--vms 0", "--vms: 0 is not a number of VMs from 1 to 10000, or their names"),
+        ("--vms -1", "--vms: -1 is not a number of VMs"),
+        ("--vms 1.5", "--vms: 1.5 is not a number of VMs"),
+        ("--vms 10001", "--vms: 10001 is not a number of VMs"),
+        ("--vms a,a", "--vms: a is in the list twice"),
+        ("--vms a,,b", "--vms: '' is not text of at least one character"),
+        ("--vm vm1", "--vm: there is no such option (did you mean --vms?)"),
         (
             "--scenario live-migration --source vm9=10.0.0.1",
             "there is no VM vm9 (did you mean vm2?); there are vm1, vm2",
@@ -125,6 +131,10 @@ def test_bad_options_are_one_line_and_exit_2(arguments, text, refused):
     assert code == 2 and text in problem.splitlines()[-1]
 
 
+def test_empty_list_of_vms_is_one_line_and_exit_2(refused):
+    assert refused("--vms", "") == (2, "imds_simulator: --vms: '' is not text of at least one character\n")
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["exec", "-h"]])
 def test_help_begins_with_the_purpose_and_three_examples_and_lists_verbs(arguments, capsys, monkeypatch):
     monkeypatch.setenv("IMDS_SIMULATOR_SPEED", "fast")  # a wrong value does not matter here
@@ -142,12 +152,12 @@ def test_help_begins_with_the_purpose_and_three_examples_and_lists_verbs(argumen
 
 
 def test_values_of_variables_have_the_types_of_the_options(monkeypatch):
-    values = {"SCENARIO": "x.yaml", "LISTEN": "127.0.0.2:0", "SPEED": "60", "CLOCK": "manual", "QUIET": "yes", "VM": ""}
-    for name, text in values.items():
+    values = {"SCENARIO": "x.yaml", "LISTEN": "127.0.0.2:0", "SPEED": "60", "CLOCK": "manual", "QUIET": "yes"}
+    for name, text in {**values, "VMS": ""}.items():
         monkeypatch.setenv(f"IMDS_SIMULATOR_{name}", text)
     options = parse(SERVE, ["--speed", "2"])
     assert (options.scenario, str(options.listen), options.clock) == ("x.yaml", "127.0.0.2:0", "manual")
-    assert (options.quiet, options.control_anywhere, options.speed, options.vm) == (True, False, 2.0, None)
+    assert (options.quiet, options.control_anywhere, options.speed, options.vms) == (True, False, 2.0, None)
     assert set(options.from_environment) == {
         f"IMDS_SIMULATOR_{each}" for each in ("SCENARIO", "LISTEN", "CLOCK", "QUIET")
     }

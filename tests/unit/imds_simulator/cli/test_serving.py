@@ -67,9 +67,29 @@ def wait_for_line(simulator, what):
 
 def test_serve_without_configuration_has_one_vm(start_process):
     assert list(start_process().endpoints) == ["vm1"]
-    sim = start_process(args=["--vm", "solo"])
+    sim = start_process(args=["--vms", "solo"])
     assert send_request(sim.endpoints["solo"]).json == {"DocumentIncarnation": 1, "Events": []}
     assert sim.output[:2] == [f"listening {sim.endpoints['solo']} for solo\n", f"control {sim.control}\n"]
+
+
+@pytest.mark.parametrize(
+    "vms, names, groups",
+    [
+        ("1", ["vm1"], {"default": {"kind": "standalone", "vms": 1}}),
+        ("3", ["vm1", "vm2", "vm3"], {"default": {"kind": "availability_set", "vms": 3}}),
+        ("web_0,web_10", ["web_0", "web_10"], {"web": {"kind": "scale_set", "vms": 2}}),
+        ("web_0", ["web_0"], {"web": {"kind": "scale_set", "vms": 1}}),
+        ("web_0,db_1", ["web_0", "db_1"], {"default": {"kind": "availability_set", "vms": 2}}),
+        ("web_0,web_x", ["web_0", "web_x"], {"default": {"kind": "availability_set", "vms": 2}}),
+        ("_0,_1", ["_0", "_1"], {"default": {"kind": "availability_set", "vms": 2}}),
+    ],
+)
+def test_vms_without_a_scenario_are_one_group(start_simulator, vms, names, groups):
+    sim = start_simulator(args=["--vms", vms])
+    assert (list(sim.endpoints), sim.get("/state")["groups"]) == (names, groups)
+    sim.post("/events", {"type": "Freeze", "resources": names})
+    for endpoint in sim.endpoints.values():
+        assert send_request(endpoint).json["Events"][0]["Resources"] == names
 
 
 def test_serve_prints_addresses_before_log_lines(start_process):

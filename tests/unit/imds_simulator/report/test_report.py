@@ -115,7 +115,7 @@ def simulate(*arguments, command=(), **options):
 @pytest.mark.parametrize(("command", "code"), [(["true"], 0), (["sh", "-c", "exit 3"], 3), (["/missing"], 127)])
 def test_exec_writes_a_report_also_after_a_failed_command(tmp_path, command, code):
     file = tmp_path / "run.html"
-    done = simulate("--vm", "solo", "--report", file, command=command)
+    done = simulate("--vms", "solo", "--report", file, command=command)
     assert done.returncode == code
     assert done.stderr.count(f"report {file}\n") == 1
     assert ReportPage.of(file).data["events"] == []

@@ -94,6 +94,8 @@ at: 1h30m => at: \a | 1: not YAML: unacceptable character #x0007: special charac
 {zone: 1} => {listen: 'a:1', source: 10.0.0.1} | 7: groups.web.vms.vm2.source: give either listen or source, not both
 {zone: 1} => {placement_group: a} | 7: groups.web.vms.vm2.placement_group: only an instance of a uniform scale_set has
 {zone: 1} => {instance: {compute: name}} | 7: groups.web.vms.vm2.instance.compute: 'name' is not a mapping or nothing
+    vms:\n      vm1:\n      vm2: {zone: 1} =>     vms: [] | 5: groups.web.vms: the list is empty
+    vms:\n      vm1:\n      vm2: {zone: 1} =>     vms: 7 | 5: groups.web.vms: 7 is not a mapping or a list of names
 kind: availability_set => orchestration: flexible | 4: groups.web.orchestration: only a scale_set has orchestration
 : availability_set => : scale_set | 6: groups.web.vms.vm1: the name of an instance of a uniform scale set is web_NUMBER
 groups: => default_vm: vm9\ngroups: | 2: default_vm: there is no VM vm9 (did you mean vm2?)
@@ -152,6 +154,38 @@ def test_wrong_part_of_a_scenario_has_file_line_and_key(change: str, problem: st
     old, _arrow, new = change.replace("\\n", "\n").replace("\\a", "\a").partition(" =>")
     line = errors(GOOD.replace(old, new.removeprefix(" ")))[0]
     assert matches(line, problem), line
+
+
+LISTED = GOOD.replace("      vm1:\n      vm2: {zone: 1}\n", "      - vm1\n      - vm2\n")
+
+
+def test_list_of_vms_has_the_vms_of_a_mapping_without_values() -> None:
+    assert parse(LISTED, "f.yaml") == parse(GOOD.replace(" {zone: 1}", ""), "f.yaml")
+
+
+# what replaces the item "vm2" in line 7, and its only problem
+WRONG_ITEMS = """
+vm1 | 7: groups.web.vms[1]: vm1 is in the list twice
+3 | 7: groups.web.vms[1]: 3 is not text of at least one character
+'' | 7: groups.web.vms[1]: '' is not text of at least one character
+ | 7: groups.web.vms[1]: None is not text of at least one character
+vm2: {zone: 1} | 7: groups.web.vms[1]: {'vm2': {'zone': 1}} is not text of at least one character
+[vm2] | 7: groups.web.vms[1]: ['vm2'] is not text of at least one character
+"""
+
+
+@pytest.mark.parametrize(("item", "problem"), rows(WRONG_ITEMS))
+def test_wrong_item_of_a_list_of_vms_has_one_problem(item: str, problem: str) -> None:
+    (line,) = errors(LISTED.replace("- vm2", f"- {item}"))
+    assert matches(line, problem), line
+
+
+def test_problem_of_a_vm_in_a_list_has_the_line_of_its_name() -> None:
+    name = "the name of an instance of a uniform scale set is web_NUMBER (reference 3.2)"
+    assert errors(LISTED.replace("availability_set", "scale_set")) == [
+        f"f.yaml:6: groups.web.vms.vm1: {name}",
+        f"f.yaml:7: groups.web.vms.vm2: {name}",
+    ]
 
 
 @pytest.mark.parametrize("shown", ["", "soon", "1800000000", "Mon, 19 Sep 2016 18:29:47 GMT", "2030-01-31T12:00:00Z"])
@@ -323,6 +357,7 @@ def test_schema_accepts_the_library_and_refuses_wrong_scenarios() -> None:
         assert [*validator.iter_errors(yaml.safe_load((LIBRARY / f"{name}.yaml").read_text(encoding="utf-8")))] == []
     good = yaml.safe_load(GOOD)
     assert validator.is_valid(good)
+    assert validator.is_valid(yaml.safe_load(LISTED))
     wrong: list[dict[str, Any]] = [{"titel": "x"}, {"groups": {}}, {"speed": 0}, {"knobs": {"etagg": True}}]
     wrong += [{"events": [{"type": "Freeze", "resources": ["vm1"], **more}]} for more in ({"at": "soon"}, {"att": 1})]
     wrong += [
@@ -331,6 +366,8 @@ def test_schema_accepts_the_library_and_refuses_wrong_scenarios() -> None:
         {"notify": {"url": "http://a/", "attempts": 0}},
         {"answers": [{"path": "a"}]},
     ]
+    no_vms: list[Any] = [[], ["a", "a"], [3], [""], [{"a": {}}], 7, {}]
+    wrong += [{"groups": {"web": {"vms": vms}}} for vms in no_vms]
     assert [each for each in wrong if validator.is_valid({**good, **each})] == []
 
 

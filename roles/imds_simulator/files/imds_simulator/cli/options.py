@@ -12,7 +12,7 @@ import click
 from ..keys import keys_of
 from ..scenario.groups import Address, parse_address, source_address
 from ..scenario.plans import Scenario
-from ..value_types import one_of
+from ..value_types import NAMES, integer, one_of
 from .parsing import CONTROL, CONTROL_TOKEN, Option, flag, option, typed
 
 DEFAULT_LISTEN = Address("127.0.0.1", 8169)
@@ -21,6 +21,8 @@ FREE_PORT = Address("127.0.0.1", 0)
 _SHORTEST_TOKEN = 8
 _SPEED = keys_of(Scenario)["speed"].type
 _CLOCK = one_of("real", "manual")
+# each has a port of its own
+_NUMBER_OF_VMS = integer(1, 10_000, "a number of VMs from 1 to 10000, or their names")
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -63,10 +65,12 @@ class _ControlOption(Option):
         return None if "://" in os.environ.get(CONTROL, "") else super().resolve_envvar_value(ctx)
 
 
-def _only_one(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> str | None:
-    if len(names) > 1:
-        raise click.BadParameter("given more than once; --scenario FILE serves several VMs")
-    return names[0] if names else None
+def _vm_names(text: str) -> tuple[str, ...]:
+    """Return the names of VMs that ``text`` lists, or vm1, vm2, ... if it is their number."""
+    if not isinstance(_NUMBER_OF_VMS.from_text(text), (int, float)):
+        names: tuple[str, ...] = typed(NAMES)(text)
+        return names
+    return tuple(f"vm{number + 1}" for number in range(typed(_NUMBER_OF_VMS)(text)))
 
 
 def address_option(name: str, default: Address, meaning: str) -> Option:
@@ -95,13 +99,7 @@ def serving_options(listen: Address, control: Address) -> list[Option]:
         flag("control-anywhere", "allow a --control address that is not loopback without --control-token"),
         _token_option("clients of the control API have to send this token; the page asks for it"),
         option("speed", "N", "simulated seconds per second (default 1, or the scenario's)", typed(_SPEED)),
-        option(
-            "vm",
-            "NAME",
-            "name of the only VM when there is no scenario (default vm1)",
-            multiple=True,
-            callback=_only_one,
-        ),
+        option("vms", "N|NAME,NAME", "number or names of the VMs when there is no scenario (default vm1)", _vm_names),
         option(
             "source",
             "VM=ADDRESS",

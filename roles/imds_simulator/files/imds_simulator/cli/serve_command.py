@@ -42,9 +42,9 @@ def server_options(options: SimpleNamespace) -> ServerOptions:
         ScenarioError: the scenario is invalid.
         UsageError: options are invalid, or exclude each other.
     """
-    if options.vm and options.scenario:
-        raise UsageError("--vm: not allowed with --scenario; the scenario names the VMs")
-    scenario = load(options.scenario) if options.scenario else default_scenario(options.vm)
+    if options.vms and options.scenario:
+        raise UsageError("--vms: not allowed with --scenario; the scenario names the VMs")
+    scenario = load(options.scenario) if options.scenario else default_scenario(options.vms or ("vm1",))
     scenario = _with_sources(scenario, dict(options.source))
     try:
         knobs = change_knobs(scenario.knobs, dict(options.knob))

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path as File
 from typing import Any
 
@@ -12,7 +13,7 @@ from ..keys import Problems, json_schema, read
 from ..printable_text import printable
 from ..suggestions import suggestion
 from .checks import scenario_problems
-from .groups import Group, Vm
+from .groups import Group, Vm, stem_of
 from .plans import Scenario
 from .warnings import scenario_warnings
 from .yaml_lines import Problem, read_yaml
@@ -122,7 +123,11 @@ def schema() -> dict[str, Any]:
     }
 
 
-def default_scenario(vm: str | None = None) -> Scenario:
-    """Return a scenario with one standalone VM, ``vm`` or "vm1", and no events."""
-    only = Vm(name=vm or "vm1", group="default", resource_name=vm or "vm1")
-    return Scenario(title="one VM", groups=(Group(name="default", vms=(only,)),))
+def default_scenario(names: Sequence[str] = ("vm1",)) -> Scenario:
+    """Return a scenario of these VMs without events; names STEM_NUMBER with one stem are those of a scale set STEM."""
+    stems = {stem_of(name) for name in names}
+    stem = stems.pop() if len(stems) == 1 else None
+    group = stem or "default"
+    vms = tuple(Vm(name=name, group=group, resource_name=name) for name in names)
+    title = "one VM" if len(vms) == 1 else f"{len(vms)} VMs"
+    return Scenario(title=title, groups=(Group(name=group, given_kind="scale_set" if stem else None, vms=vms),))

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..keys import Found, Path, Problems, Type, from_path, key, mapping_of, scalar
-from ..value_types import BOOLEAN, JSON_OBJECT, NAME, integer, one_of, text
+from ..value_types import BOOLEAN, JSON_OBJECT, NAME, NAMES, integer, one_of, text
 
 KINDS = ("standalone", "availability_set", "scale_set", "cloud_service")
 
@@ -41,6 +41,12 @@ def source_address(text: str) -> str:
     """Return an IP address in canonical form, an IPv4-mapped one as IPv4; raise ValueError for any other text."""
     address = ipaddress.ip_address(text)
     return str(getattr(address, "ipv4_mapped", None) or address)
+
+
+def stem_of(name: str) -> str | None:
+    """Return STEM of a name STEM_NUMBER, which an instance of a uniform scale set has; None for any other name."""
+    stem, _mark, number = name.rpartition("_")
+    return stem if number.isdigit() else None
 
 
 def _placement_group(name: str) -> str:
@@ -108,7 +114,7 @@ class Group:
     given_kind: str | None = key(
         one_of(*KINDS), "default: standalone for one VM, else availability_set", default=None, name="kind"
     )
-    vms: tuple[Vm, ...] = key(mapping_of(Vm), "the VMs by name", default=(), required=True)
+    vms: tuple[Vm, ...] = key(mapping_of(Vm, NAMES), "the VMs by name, or their names", default=(), required=True)
     orchestration: str | None = key(
         one_of("uniform", "flexible"), "of a scale set: uniform (default) or flexible", default=None
     )
@@ -155,8 +161,7 @@ class Group:
                 if value:
                     yield (name,), f"only a scale_set has {name}"
         for vm in self.vms:
-            stem, _mark, number = vm.resource_name.rpartition("_")
-            if self.is_uniform and (stem != self.name or not number.isdigit()):
+            if self.is_uniform and stem_of(vm.resource_name) != self.name:
                 text = f"the name of an instance of a uniform scale set is {self.name}_NUMBER (reference 3.2)"
                 yield ("vms", vm.name), text
             if not self.is_uniform and vm.placement_group:

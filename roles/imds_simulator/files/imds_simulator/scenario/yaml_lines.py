@@ -89,6 +89,9 @@ def _build(loader: Any, node: Any, path: Path, result: YamlSource, above: tuple[
         items = []
         for index, child in enumerate(node.value):
             result.lines[(*path, index)] = child.start_mark.line + 1
+            if isinstance(child, yaml.ScalarNode):
+                # a list of names can stand for a mapping
+                result.lines.setdefault((*path, child.value), child.start_mark.line + 1)
             items.append(_build(loader, child, (*path, index), result, above))
         return items
     try:
