@@ -108,7 +108,8 @@ def test_playbook_without_preparation_approves_nothing(azure: Simulator, fleet: 
 
 
 def test_hook_seconds_are_at_most_the_time_that_is_left_less_five(azure: Simulator, tmp_path: Path) -> None:
-    azure.post("/events", {**LATE, "type": "Preempt", "resources": ["vm1"], "notice": "25s"})
+    # the VM returns
+    azure.post("/events", {**LATE, "type": "Preempt", "resources": ["vm1"], "notice": "25s", "impact_for": 0})
     seconds = tmp_path / "seconds"
     hook = {
         "use": "command",

@@ -64,7 +64,8 @@ class Actions:
     # events
 
     def do_announce(self, event_id: str, kind: str, resources: str, options: dict[str, Any]) -> None:
-        self.azure.schedule(kind, *resources.split(","), id=event_id, started_for=3600, **options)
+        # also a VM that was evicted returns
+        self.azure.schedule(kind, *resources.split(","), id=event_id, started_for=3600, impact_for=0, **options)
 
     def do_event(self, event_id: str, verb: str, body: dict[str, Any]) -> None:
         """Let Azure cancel, complete, approve or change an event."""

@@ -44,7 +44,7 @@ def test_recovery_that_fails(fleet: Fleet) -> None:
 
 
 def test_preempted_minion_that_comes_back(fleet: Fleet) -> None:
-    event_id = fleet.azure.announce("vm1", kind="Preempt")
+    event_id = fleet.azure.announce("vm1", kind="Preempt", impact_for=1)
     fleet.wait_for(event_id, "approved")
     fleet.azure.simulator.advance(2)
     fleet.cluster.minions["vm1"].kill()
@@ -61,7 +61,7 @@ def test_preempt_during_a_state_run(fleet: Fleet, tmp_path: Path) -> None:
         "state.single", "cmd.run", f"touch {tmp_path}/begun; while ! test -e {tmp_path}/end; do sleep 0.1; done"
     )
     wait_until((tmp_path / "begun").exists, "the state run")
-    event_id = fleet.azure.announce("vm1", kind="Preempt")
+    event_id = fleet.azure.announce("vm1", kind="Preempt", impact_for=1)
     fleet.wait_for(event_id, "approved")
     assert minion.ask("saltutil.is_running", "state.single") != []
     (tmp_path / "end").touch()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from imds_simulator.model import operations
-from imds_simulator.scenario.plans import Change
+from imds_simulator.scenario.plans import Change, EventPlan
 from support.simulator.simulations import T0, approve, document_at, make_simulation, statuses
 
 FREEZE = {"name": "e", "type": "Freeze", "resources": ["vm1"], "at": 10}
@@ -267,6 +267,83 @@ def test_terminate_of_many_instances_examines_them_once_for_each_request(monkeyp
     assert len(examined) <= 300
     simulation.advance_to(T0 + 21)
     assert {each.started_at for each in simulation.world.events} == {T0 + 21}
+
+
+# plan, and the VMs that are deleted with the moment; the event appears at 10
+DELETED = {
+    "preempt": ({"type": "Preempt"}, [("vm1", 70)]),
+    "terminate": ({"type": "Terminate"}, [("vm1", 370)]),
+    "two-vms": ({"type": "Preempt", "resources": ["vm2", "vm1"]}, [("vm2", 70), ("vm1", 70)]),
+    "a-preempt-in-fact": ({"type": "Reboot", "actual": "Preempt"}, [("vm1", 1510)]),
+    "a-freeze-in-fact": ({"type": "Preempt", "actual": "Freeze"}, []),
+    "interruption-to-the-end": ({"type": "Preempt", "impact_for": "31s"}, [("vm1", 70)]),
+    "interruption-that-ends": ({"type": "Preempt", "impact_for": "30s"}, []),
+    "no-interruption": ({"type": "Terminate", "impact_for": 0}, []),
+    "cancelled": ({"type": "Terminate", "cancel_after": "1m"}, []),
+    "redeploy": ({"type": "Redeploy"}, []),
+    "advice": ({"type": "SpotRebalanceRecommendation"}, []),
+}
+
+
+def deleted(lines):
+    return [(line.detail["vm"], line.moment - T0) for line in lines if line.kind == "removed"]
+
+
+@pytest.mark.parametrize(("plan", "expected"), DELETED.values(), ids=list(DELETED))
+def test_end_of_an_eviction_or_deletion_deletes_the_vms(plan, expected):
+    simulation = make_simulation({**FREEZE, **plan})
+    assert deleted(simulation.advance_to(T0 + 5000)) == expected
+    assert simulation.world.removed == {vm for vm, _moment in expected}
+
+
+@pytest.mark.parametrize(("now", "expected"), [(39, []), (41, [("vm1", 41)])])
+def test_eviction_that_is_completed_by_hand_deletes_the_vm_once_it_has_started(now, expected):
+    simulation = make_simulation({**FREEZE, "type": "Preempt"})
+    simulation.advance_to(T0 + now)
+    assert deleted(operations.change(simulation, event(simulation), Change(action="complete"), T0 + now)) == expected
+
+
+def test_other_events_lose_a_deleted_vm_and_end_without_a_vm():
+    late = {"type": "Redeploy", "notice": "1h", "at": 20}
+    simulation = make_simulation(
+        {**FREEZE, "type": "Preempt"},
+        {**late, "name": "both", "resources": ["vm1", "vm2"]},
+        {**late, "name": "alone", "resources": ["vm1"]},
+        {**late, "name": "started", "resources": ["vm1"], "starts": "automatic_approval", "started_for": "1h"},
+        {**late, "name": "later", "resources": ["vm1"], "at": 1000},
+        {**late, "name": "next", "resources": ["vm2"], "after": "alone", "at": 5},
+    )
+    shown = []
+    for now in (69.9, 70, 74.9, 75):
+        document = document_at(simulation, "vm2", now)
+        shown.append((document["DocumentIncarnation"], [each["Resources"] for each in document["Events"]]))
+    before, *after = shown
+    assert before[1] == [["vm1"], ["vm1", "vm2"], ["vm1"], ["vm1"]]
+    assert [events for _number, events in after] == [[["vm2"]], [["vm2"]], [["vm2"], ["vm2"]]]
+    assert before[0] < after[0][0] == after[1][0] < after[2][0]
+    ended = {each.name: each.cancelled for each in simulation.world.ended}
+    assert ended == {"e": False, "alone": True, "started": False, "later": True}
+    simulation.advance_to(T0 + 10_000)
+    assert started(simulation, "both", "later", "next") == {"both": 3620, "later": None, "next": 3675}
+    assert simulation.world.events == []
+
+
+def test_two_evictions_of_one_vm_delete_it_once():
+    again = {**FREEZE, "type": "Terminate", "name": "f", "at": 0, "notice": "10s", "started_for": "1h"}
+    simulation = make_simulation({**FREEZE, "type": "Preempt"}, again)
+    assert deleted(simulation.advance_to(T0 + 5000)) == [("vm1", 70)]
+    assert event(simulation, "f").gone_at == T0 + 70
+
+
+def test_event_for_a_deleted_vm_is_refused():
+    simulation = make_simulation({**FREEZE, "type": "Preempt"}, {**FREEZE, "name": "f", "resources": ["vm2"], "at": 60})
+    simulation.advance_to(T0 + 70)
+    plan = EventPlan(name="g", type="Reboot", resources=("vm2", "vm1"))
+    with pytest.raises(operations.InvalidState, match="^event g: Azure has deleted vm1; name another VM$"):
+        operations.schedule(simulation, plan, T0 + 70)
+    with pytest.raises(operations.InvalidState, match="^event f: Azure has deleted vm1; name another VM$"):
+        operations.change(simulation, event(simulation, "f"), Change(resources=("vm1",)), T0 + 70)
+    assert [each.name for each in simulation.world.events] == ["f"]
 
 
 def test_speed_divides_durations_and_keeps_not_before_a_whole_second():

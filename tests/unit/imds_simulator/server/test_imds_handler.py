@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -17,6 +18,7 @@ import pytest
 from imds_simulator.api_versions import PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS
 from imds_simulator.protocol.rate_limit import RateLimit
 from support.simulator.raw_http import EVENTS, HEADER, approve, connect, read_response, request_bytes, send_request
+from support.simulator_process import ControlError
 from support.wait import wait_until
 
 INSTANCE = "/metadata/instance?api-version=2021-02-01"
@@ -439,3 +441,75 @@ def test_enable_delay_delays_or_empties_the_first_answer(start_simulator):
     assert (empty.status, empty.body) == (200, b"")
     sim.advance(119)
     assert send_request(vm2).json["Events"] == []
+
+
+# -- deleted VMs
+
+
+def is_refused(endpoint):
+    try:
+        send_request(endpoint)
+    except ConnectionRefusedError:
+        return True
+    except ConnectionResetError:
+        pass
+    return False
+
+
+def end(sim, kind, *vms):
+    """Let an event of ``kind`` pass from its appearance to its end."""
+    event_id = sim.post("/events", {"type": kind, "resources": [*vms], "notice": 5, "started_for": 5})["id"]
+    sim.advance(10)
+    assert sim.get("/events/" + event_id)["status"] == "Gone"
+    return event_id
+
+
+def removed(sim):
+    return {name: vm["removed"] for name, vm in sim.get("/state")["vms"].items()}
+
+
+def test_evicted_vm_refuses_connections_and_its_group_continues(start_simulator):
+    sim = start_simulator({"groups": {"web": {"vms": ["vm1", "vm2"]}}}, args=["--clock", "manual"])
+    vm1, vm2 = sim.endpoints.values()
+    with connect(vm1) as connection:
+        connection.sendall(request_bytes(more=""))
+        assert read_response(connection).startswith(b"HTTP/1.1 200 OK") and removed(sim) == {"vm1": False, "vm2": False}
+        event_id = end(sim, "Preempt", "vm1")
+        with contextlib.suppress(ConnectionResetError):
+            assert connection.recv(1) == b""
+    assert is_refused(vm1) and removed(sim) == {"vm1": True, "vm2": False}
+    assert [(line["vm"], line["id"]) for line in sim.get("/log?what=removed")["lines"]] == [("vm1", event_id)]
+    assert send_request(vm2).json["Events"] == []
+    for path, body in (("/events", {"type": "Reboot", "resources": ["vm1"]}), ("/fail", {"vm": "vm1"})):
+        with pytest.raises(ControlError, match="409.*Azure has deleted vm1; name another VM"):
+            sim.post(path, body)
+    sim.post("/faults", {"kind": "refuse", "vm": "vm1"})
+    sim.delete("/faults")
+    assert is_refused(vm1) and send_request(vm2).status == 200
+
+
+def test_vm_that_an_eviction_returns_answers(start_simulator):
+    sim = start_simulator(args=["--clock", "manual"])
+    sim.post("/events", {"type": "Preempt", "resources": ["vm1"], "impact_for": 1})
+    sim.advance("1h")
+    assert send_request(sim.endpoints["vm1"]).json["Events"] == [] and removed(sim) == {"vm1": False}
+
+
+def test_deleted_vm_at_a_shared_address_is_reset_and_the_last_one_closes_it(start_simulator):
+    vms = {"vm1": {"source": "127.0.1.1"}, "vm2": {"source": "127.0.1.2"}}
+    sim = start_simulator({"groups": {"web": {"vms": vms}}}, args=["--clock", "manual"])
+    endpoint = sim.endpoints["vm1"]
+    end(sim, "Terminate", "vm1")
+    with pytest.raises(ConnectionResetError):
+        name_for("127.0.1.1", endpoint)
+    assert name_for("127.0.1.2", endpoint) == (200, "vm2")
+    assert sim.get("/requests?vm=vm1")["requests"][-1]["status"] == 0
+    end(sim, "Terminate", "vm2")
+    assert is_refused(endpoint)
+
+
+def test_evicted_vm_refuses_connections_with_the_real_clock(start_simulator):
+    events = [{"type": "Preempt", "resources": ["vm1"], "notice": 1, "started_for": 1}]
+    sim = start_simulator({"groups": {"web": {"vms": ["vm1", "vm2"]}}, "events": events}, args=["--speed", "20"])
+    wait_until(lambda: is_refused(sim.endpoints["vm1"]))
+    assert send_request(sim.endpoints["vm2"]).status == 200

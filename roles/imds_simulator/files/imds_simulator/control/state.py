@@ -48,6 +48,7 @@ def state(engine: Engine, endpoints: Mapping[str, str]) -> dict[str, Any]:
                 "fault_domain": vm.fault_domain,
                 "resource_name": vm.resource_name,
                 "scope": world.scope_for(vm).key,
+                "removed": vm.name in world.removed,
             }
             for vm in world.vms.values()
         },

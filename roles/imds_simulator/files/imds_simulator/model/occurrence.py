@@ -25,7 +25,7 @@ class Occurrence:
     """An occurrence of a ``kind`` at ``moment`` (the simulator's clock).
 
     ``kind`` is one of scheduled, started, finished, cancelled, changed, approved, released,
-    impact-start, impact-end, incarnation, enabled, seen.
+    impact-start, impact-end, removed, incarnation, enabled, seen.
 
     ``snapshot`` is the event at ``moment``; for an event that ends it is the event before its end.
     None: clients do not see the event.

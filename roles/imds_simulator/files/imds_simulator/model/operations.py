@@ -16,7 +16,7 @@ from .world import World
 
 
 class InvalidState(ValueError):
-    """The operation is not allowed in the state of the event."""
+    """The operation is not allowed in the state of the event, or of a VM."""
 
 
 def approvable_events(world: World, vm: Vm, ids: Sequence[str]) -> dict[str, list[SimulatedEvent]]:
@@ -38,7 +38,12 @@ def approve(simulation: Simulation, events: Sequence[SimulatedEvent], by: str, n
 
 
 def schedule(simulation: Simulation, plan: EventPlan, now: float) -> tuple[SimulatedEvent, list[Occurrence]]:
-    """Add an event that appears ``plan.at`` simulated seconds from now."""
+    """Add an event that appears ``plan.at`` simulated seconds from now.
+
+    Raises:
+        InvalidState: a VM was deleted.
+    """
+    _check_present(simulation.world, plan.name, plan.resources)
     event = simulation.world.add(plan, now)
     simulation.reschedule(event, now=now)
     return event, simulation.advance_to(now)
@@ -48,8 +53,9 @@ def change(simulation: Simulation, event: SimulatedEvent, requested: Change, now
     """Change an event now.
 
     Raises:
-        InvalidState: the state of the event does not allow the change.
+        InvalidState: the state of the event does not allow the change, or a VM was deleted.
     """
+    _check_present(simulation.world, event.name, requested.resources or ())
     if event.status == ENDED:
         raise InvalidState(f"event {event.name}: it has ended")
     if requested.action == "cancel" and event.status == STARTED:
@@ -65,3 +71,9 @@ def change(simulation: Simulation, event: SimulatedEvent, requested: Change, now
     occurrences = transitions.change(simulation.world, event, requested, now)
     simulation.reschedule(event, now=now)
     return occurrences + simulation.advance_to(now)
+
+
+def _check_present(world: World, event: str, vms: Sequence[str]) -> None:
+    for vm in vms:
+        if vm in world.removed:
+            raise InvalidState(f"event {event}: Azure has deleted {vm}; name another VM")

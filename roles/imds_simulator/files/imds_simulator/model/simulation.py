@@ -96,6 +96,9 @@ class Simulation:
 
     def _enqueue(self, *events: SimulatedEvent) -> None:
         """Schedule ``events`` and the events that depend on them; retire those that have ended."""
+        # events that have lost their VMs have ended, too
+        ended = [each for each in self.world.events if each.status == ENDED]
+        events = tuple(dict.fromkeys((*events, *ended)))
         # a batch of a thousand events is examined once, not once for each event
         one_of = {self.world.batch_key(event): event for event in events}
         deciding = {key: self._deciding(event) for key, event in one_of.items()}

@@ -23,6 +23,8 @@ from .events import (
 from .occurrence import EventSnapshot, Occurrence
 from .world import World
 
+_DELETING = frozenset(("Preempt", "Terminate"))
+
 
 def run_step(world: World, event: SimulatedEvent, due: ScheduledStep, moment: float) -> list[Occurrence]:
     """Run one due step of ``event``."""
@@ -68,7 +70,11 @@ def start(world: World, event: SimulatedEvent, moment: float, why: str) -> list[
 
 
 def remove(world: World, event: SimulatedEvent, moment: float, outcome: str) -> list[Occurrence]:
-    """Finished or cancelled: the event leaves the document (reference 2.1 transitions 3 and 5)."""
+    """Finished or cancelled: the event leaves the document (reference 2.1 transitions 3 and 5).
+
+    The end of an eviction or deletion that still lasts deletes the VMs.
+    """
+    deletes = outcome == "finished" and not _DELETING.isdisjoint(event.impacts)
     scopes, last = world.scopes_showing(event) if event.visible else [], _snapshot(event)
     event.status, event.gone_at, event.cancelled = ENDED, moment, outcome == "cancelled"
     event.pending = []
@@ -77,7 +83,24 @@ def remove(world: World, event: SimulatedEvent, moment: float, outcome: str) -> 
         if waiting.status == PLANNED:
             waiting.appears_at = world.rules.moment_of(waiting.plan.at, moment)
     ended = [each for kind in list(event.impacts) for each in _end_impact(event, kind, moment)]
-    return [*ended, replace(occurrence(event, moment, outcome), snapshot=last)]
+    deleted = _delete_vms(world, event, moment) if deletes else []
+    return [*ended, replace(occurrence(event, moment, outcome), snapshot=last), *deleted]
+
+
+def _delete_vms(world: World, event: SimulatedEvent, moment: float) -> list[Occurrence]:
+    """Delete the VMs of ``event``; other events lose them, and end without a VM."""
+    names = [name for name in event.content.resources if name not in world.removed]
+    world.removed.update(names)
+    found = [Occurrence(moment, "removed", event.group, event.name, event.id, {"vm": name}) for name in names]
+    for other in world.events:
+        left = tuple(name for name in other.content.resources if name not in world.removed)
+        if other.status == ENDED or left == other.content.resources:
+            continue
+        if left:
+            found += _edit(world, other, Change(resources=left), moment)
+        else:
+            found += remove(world, other, moment, "finished" if other.status == STARTED else "cancelled")
+    return found
 
 
 def change(world: World, event: SimulatedEvent, requested: Change, moment: float) -> list[Occurrence]:

@@ -46,6 +46,8 @@ class World:
         self.epoch: float | None = None
         self.live: dict[int, SimulatedEvent] = {}
         self.ended: deque[SimulatedEvent] = deque(maxlen=_MAX_ENDED)
+        # the names of VMs that Azure has deleted
+        self.removed: set[str] = set()
         self._new_id = new_id
         self._scopes: dict[str, Scope] = {}
         self._scope_of: dict[str, Scope] = {}

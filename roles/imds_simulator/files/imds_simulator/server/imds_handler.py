@@ -50,6 +50,10 @@ class ImdsHandler:
         exchange = _Exchange(engine, request, vm, target)
         if vm is None:
             return exchange.send(self._unknown_client(source_of(request) or "?"))
+        if vm.name in engine.world.removed:
+            exchange.take_over()
+            exchange.reset()
+            return exchange.response
         if not engine.within_rate(vm, target.route):
             return exchange.send(too_many_requests())
         if engine.world.epoch is None and self._begins(request, target):

@@ -208,12 +208,14 @@ class Listeners:
         await self.apply_refusals()
 
     async def apply_refusals(self) -> None:
-        """Close and reopen listeners as the active ``refuse`` faults require."""
+        """Close and reopen listeners as the active ``refuse`` faults and the deleted VMs require."""
         # the ticker and the control API may call this at the same time, and ``open`` suspends
         async with self._refusal_lock:
-            refused_vms = self._engine.faults.refused_vms(self._engine.clock.now())
+            engine = self._engine
+            refused_vms = engine.faults.refused_vms(engine.clock.now()) | engine.world.removed
             for each in (*self.all, *self._inside):
-                refused = not refused_vms.isdisjoint(each.vms)
+                # a shared address serves the VMs that are left
+                refused = refused_vms.issuperset(each.vms)
                 if refused and each.is_accepting:
                     each.refuse()
                     self._engine.log("refusing", address=each.url)
