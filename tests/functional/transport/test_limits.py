@@ -141,9 +141,9 @@ def test_body_larger_than_the_socket_buffer_is_sent_completely() -> None:
 
 @pytest.fixture
 def limited(azure: Simulator) -> Iterator[Simulator]:
-    azure.post("/knobs", {"rate_limit": 5})
+    azure.post("/knobs", {"rate_limit": 5, "strict": True})
     yield azure
-    azure.post("/knobs", {"rate_limit": 0})
+    azure.post("/knobs", {"rate_limit": 0, "strict": False})
 
 
 def test_pacer_stays_below_the_rate_limit(limited: Simulator) -> None:

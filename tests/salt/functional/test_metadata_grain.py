@@ -34,7 +34,7 @@ from support.network import IMDS, at_imds_address, ip
 compute = {"location": "northeurope", "tagsList": [{"name": "role", "value": "web"}]}
 scenario = {"groups": {"web": {"kind": "scale_set", "instance": {"compute": compute}, "vms": {"web_13": {}}}}}
 ip("link", "set", "lo", "up")
-with at_imds_address(), simulator_process.start(scenario, listen=IMDS + ":80") as simulator:
+with at_imds_address(), simulator_process.start(scenario, ["--strict"], listen=IMDS + ":80") as simulator:
     status = subprocess.run(sys.argv[2:], check=False).returncode
     Path(sys.argv[1]).write_text(json.dumps(simulator.get("/requests")["counts"]))
 sys.exit(status)
@@ -67,7 +67,7 @@ def test_metadata_azure_grain_has_compute_and_network(tmp_path: Path) -> None:
     # the members of the version that the grain asks for
     assert "licenseType" in grains["compute"] and "userData" not in grains["compute"]
     assert grains["network"]["interface"][0]["macAddress"] == "000D3A000000"
-    # with the default rate limit: probes of other clouds do not count (docs/reference/scheduled-events.md 1.7.5)
+    # with the rate limit of Azure: probes of other clouds do not count (docs/reference/scheduled-events.md 1.7.5)
     probes = 0
     for each in json.loads(counts.read_text(encoding="utf-8")):
         assert (each["route"], each["status"]) in (("unknown", 400), ("instance", 200))

@@ -53,7 +53,7 @@ def cloud_init() -> str:
 @pytest.fixture
 def web_13() -> Iterator[simulator_process.Simulator]:
     """A VM of a scale set at the true address; the rate limit is that of Azure."""
-    with at_imds_address(), simulator_process.start(SCENARIO, listen=IMDS + ":80") as running:
+    with at_imds_address(), simulator_process.start(SCENARIO, ["--strict"], listen=IMDS + ":80") as running:
         yield running
 
 

@@ -95,7 +95,7 @@ def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
             "--listen: 127.0.0.1:8932 is the address of vm2 and of --control; VMs use the ports that follow; ",
         ),
         ("--listen 0.0.0.0:8931 --control 127.0.0.1:8931", "--listen: 0.0.0.0:8931 is the address of vm1 and of"),
-        ("--frobnicate", "--frobnicate: there is no such option; --help lists the options"),
+        ("--zzz", "--zzz: there is no such option; --help lists the options"),
         ("--spede=3", "--spede: there is no such option (did you mean --speed?)"),
         ("record --output f --intervall=5s", "--intervall: there is no such option (did you mean --interval?)"),
         ("record", "--output: a value is missing; --help lists the options"),

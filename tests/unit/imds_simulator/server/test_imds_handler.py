@@ -11,12 +11,16 @@ import os
 import re
 import socket
 import threading
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
 
 from imds_simulator.api_versions import PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS
 from imds_simulator.protocol.rate_limit import RateLimit
+from imds_simulator.scenario.files import default_scenario
+from imds_simulator.server import engine
+from imds_simulator.server.clock import ManualClock
 from support.simulator.raw_http import EVENTS, HEADER, approve, connect, read_response, request_bytes, send_request
 from support.simulator_process import ControlError
 from support.wait import wait_until
@@ -361,8 +365,8 @@ def test_approval_obeys_the_rules_for_get(frozen_simulator, vm1, event, headers,
 # -- rate limit and clients
 
 
-def test_rate_limit_of_five_per_second_then_429(start_simulator):
-    sim = start_simulator("live-migration", args=["--clock", "manual"])
+def test_strict_rate_limit_of_five_per_second_then_429(start_simulator):
+    sim = start_simulator("live-migration", args=["--clock", "manual", "--strict"])
     vm1, vm2 = sim.endpoints.values()
     statuses = [send_request(vm1, path).status for path in (EVENTS, EVENTS, VERSIONS, EVENTS, INSTANCE, EVENTS)]
     assert statuses[-1] == 429 and 429 not in statuses[:5]
@@ -372,13 +376,47 @@ def test_rate_limit_of_five_per_second_then_429(start_simulator):
     assert {send_request(vm1).status for _each in range(12)} == {200}
 
 
+def test_rate_above_the_limit_is_answered_and_a_line_of_the_log(start_simulator):
+    sim = start_simulator("live-migration", args=["--clock", "manual", "--knob", "rate_limit=1"])
+    vm1, vm2 = sim.endpoints.values()
+    with connect(vm1) as connection:
+        # without waiting for an answer
+        connection.sendall(request_bytes(more="") * 6)
+        received = b""
+        while received.count(b"HTTP/1.1 200 OK") < 6:
+            received += connection.recv(65536)
+    assert send_request(vm2).status == 200
+    assert {(line["vm"], line["limit"]) for line in sim.get("/log?what=rate-limit")["lines"]} == {("vm1", 1)}
+
+
+def test_rate_above_the_limit_is_one_line_until_it_falls(monkeypatch):
+    moments = [0.1 * number for number in range(20)] + [5 + 0.1 * number for number in range(8)]
+    monkeypatch.setattr(engine, "time", SimpleNamespace(monotonic=iter(moments).__next__))
+    running = engine.Engine(default_scenario(), ManualClock(0), lambda _line: None)
+    assert all(running.within_rate(running.world.vms["vm1"], "scheduledevents") for _moment in moments)
+    assert [line["what"] for line in running.activity_log.lines] == ["rate-limit"] * 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_strict"),
+    [([], False), (["--strict"], True), (["--knob", "strict=on"], True), (["--strict", "--knob", "strict=off"], False)],
+)
+def test_strict_is_a_knob_too(start_simulator, arguments, is_strict):
+    assert start_simulator(args=arguments).get("/knobs")["strict"] is is_strict
+
+
 def test_rate_limit_is_a_sliding_second():
-    limit = RateLimit()
-    allowed = {moment: limit.allows("a", 2, moment) for moment in (0, 0.5, 0.9, 1.0, 1.1, 1.5)}
+    moments = (0, 0.5, 0.9, 1.0, 1.1, 1.5)
+    strict, lenient = RateLimit(), RateLimit()
+    allowed = {moment: strict.allows("a", 2, moment, strict=True) for moment in moments}
     assert allowed == {0: True, 0.5: True, 0.9: False, 1.0: True, 1.1: False, 1.5: True}
-    assert limit.allows("b", 2, 0.9)
-    # a limit that Python cannot count to, as a value for "no limit"
-    assert limit.allows("b", 10**20, 0.9)
+    # a request that is answered counts
+    allowed = {moment: lenient.allows("a", 2, moment, strict=False) for moment in (*moments, 2.6)}
+    assert allowed == {0: True, 0.5: True, 0.9: False, 1.0: False, 1.1: False, 1.5: False, 2.6: True}
+    for limit in (strict, lenient):
+        assert limit.allows("b", 2, 0.9, strict=limit is strict)
+        # a limit that Python cannot count to, as a value for "no limit"
+        assert limit.allows("b", 10**20, 0.9, strict=limit is strict)
 
 
 def scenario_by_source(**more):

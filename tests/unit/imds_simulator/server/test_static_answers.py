@@ -77,7 +77,7 @@ def test_fault_and_log_have_the_name_of_the_route(simulator):
 
 
 def test_static_answers_count_for_the_rate_limit(start_simulator):
-    sim = start_simulator("other-routes")
+    sim = start_simulator("other-routes", args=["--strict"])
     statuses = [send_request(sim.endpoints["vm1"], TOKEN).status for _each in range(6)]
     assert statuses == [503] + [200] * 4 + [429]
     assert send_request(sim.endpoints["vm2"], "/?comp=versions", headers={}).body.startswith(b"<?xml")

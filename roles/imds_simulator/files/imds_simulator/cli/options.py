@@ -107,6 +107,7 @@ def serving_options(listen: Address, control: Address) -> list[Option]:
             _source,
             multiple=True,
         ),
+        flag("strict", "answer 429 above the rate limit; without it the log has a line"),
         option("knob", "NAME=VALUE", "set a knob; repeatable", _pair, multiple=True),
         option("clock", _CLOCK.metavar, "manual: only 'advance' moves the clock", typed(_CLOCK), default="real"),
         option("report", "FILE", "write the run as an HTML file with a time line when the simulator stops"),

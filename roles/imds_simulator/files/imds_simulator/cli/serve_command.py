@@ -47,7 +47,7 @@ def server_options(options: SimpleNamespace) -> ServerOptions:
     scenario = load(options.scenario) if options.scenario else default_scenario(options.vms or ("vm1",))
     scenario = _with_sources(scenario, dict(options.source))
     try:
-        knobs = change_knobs(scenario.knobs, dict(options.knob))
+        knobs = change_knobs(scenario.knobs, {"strict": scenario.knobs.strict or options.strict, **dict(options.knob)})
     except KnobError as error:
         raise UsageError(str(error)) from None
     _check_addresses(options, scenario)

@@ -4,27 +4,26 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 
 
 class RateLimit:
-    """Keeps the times of the accepted requests of each client in the last second."""
+    """Keeps the times of the requests of each client in the last second."""
 
     def __init__(self) -> None:
-        self._recent: dict[str, deque[float]] = {}
+        self._recent: defaultdict[str, deque[float]] = defaultdict(deque)
 
-    def allows(self, client: str, limit: int, moment: float) -> bool:
-        """Return True, and count the request, if ``client`` is below ``limit``, in requests per second.
+    def allows(self, client: str, limit: int, moment: float, *, strict: bool) -> bool:
+        """Count a request and return True if ``client`` is within ``limit``, in requests per second.
 
-        ``moment`` is the time in seconds of any monotonic clock. Refused requests do not count.
+        ``moment`` is the time in seconds of any monotonic clock. If ``strict``, a request above the limit is refused,
+        and does not count.
         """
-        recent = self._recent.get(client)
-        if recent is None:
-            recent = self._recent[client] = deque()
+        recent = self._recent[client]
         # by time, because a limit may be greater than the memory
         while recent and moment - recent[0] >= 1.0:
             recent.popleft()
-        if len(recent) >= limit:
+        if strict and len(recent) >= limit:
             return False
         recent.append(moment)
-        return True
+        return len(recent) <= limit

@@ -136,7 +136,10 @@ class Knobs:
         "new",
         "the header and api-version errors: those of today, or those of 2022 and before",
     )
-    rate_limit: int = knob("1.7.1", _LIMIT, 5, "requests per second (real time) and VM before 429; 0 or off: no limit")
+    rate_limit: int = knob(
+        "1.7.1", _LIMIT, 5, "requests per second (real time) and VM; more are a line of the log; 0 or off: no limit"
+    )
+    strict: bool = knob("1.7.1", BOOLEAN, False, "answer 429 to requests above rate_limit")
 
     # -- the document (reference 2.3, 2.5, 3.1)
     not_before_format: str = knob(

@@ -52,6 +52,7 @@ class Engine:
         self.activity_log = ActivityLog()
         self.faults = FaultRegistry(self.world.vms)
         self.rate = RateLimit()
+        self._above_rate: set[str] = set()
         self._first_views = FirstViews(self.world)
         self.impact = Impact(scenario.impact, self.log)
         self.publisher: Publisher | None = None
@@ -105,11 +106,20 @@ class Engine:
         self.record(self.simulation.advance_to(now))
 
     def within_rate(self, vm: Vm, route: str) -> bool:
-        """Return True, and count the request, if ``vm`` is below the rate limit (reference 1.7)."""
+        """Count a request and return False if the rate limit refuses it (reference 1.7), as it does with ``strict``.
+
+        The log has a line when ``vm`` begins to be above the limit.
+        """
         knobs = self.world.knobs
         if not knobs.rate_limit or route == UNKNOWN:
             return True
-        return self.rate.allows(vm.name, knobs.rate_limit, time.monotonic())
+        if self.rate.allows(vm.name, knobs.rate_limit, time.monotonic(), strict=knobs.strict):
+            self._above_rate.discard(vm.name)
+            return True
+        if vm.name not in self._above_rate:
+            self._above_rate.add(vm.name)
+            self.log("rate-limit", vm=vm.name, limit=knobs.rate_limit)
+        return not knobs.strict
 
     def register_request(self, vm: Vm, now: float) -> Scope:
         """Record a valid request for the document of ``vm`` and return the scope.
