@@ -68,6 +68,7 @@ HOSTS = {"systemd-nspawn": "systemd-container", "mmdebstrap": "mmdebstrap"}
 RULEBOOK = {"java": "default-jre-headless"}
 ALSO_ON_WINDOWS = (
     "plugins/module_utils/azure_scheduled_events",
+    "roles/imds_simulator/files/imds_simulator/testing.py",
     *(f"salt/_{kind}" for kind in ("beacons", "grains", "modules", "states")),
     *(f"salt/_utils/azure_events_{part}" for part in ("functions", "steps", "watch")),
 )

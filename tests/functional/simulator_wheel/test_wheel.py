@@ -105,6 +105,11 @@ def test_scenarios_and_schema_are_found(run: Run) -> None:
     assert run("imds-simulator", "--check", "user-reboot").returncode == 0
 
 
+def test_simulator_for_tests_starts(run: Run) -> None:
+    program = "from imds_simulator.testing import Simulator\nwith Simulator() as imds: print(*imds.endpoints)"
+    assert run("python", "-c", program).stdout == "vm1\n"
+
+
 @pytest.mark.parametrize("options", [(), ("--imds-address",)], ids=["its-own-address", "imds-address"])
 def test_exec_serves_a_command_and_its_verbs(run: Run, options: tuple[str, ...]) -> None:
     done = run("imds-simulator", "exec", *options, "--quiet", "--", "python", "-c", CLIENT)

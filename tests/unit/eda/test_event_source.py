@@ -10,7 +10,7 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,10 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event
     parse_arguments,
 )
 
+from imds_simulator.testing import Simulator
 from support.eda.three_hosts import EVENT
-from support.maintenance.fleet import LIFE
+from support.maintenance.fleet import LIFE, TRIO
 from support.repository import REPOSITORY
-from support.simulator_process import Simulator
 from tools.repository.collection_tree import copy_tree
 
 FAILURES: list[dict[str, Any]] = [
@@ -37,6 +37,13 @@ FAILURES: list[dict[str, Any]] = [
 ]
 # the queue of a rulebook
 Events = asyncio.Queue[dict[str, Any]]
+
+
+@pytest.fixture
+def trio() -> Iterator[Simulator]:
+    """Azure with vm1, vm2 and vm3 of one availability set, whose clock only a test moves."""
+    with Simulator({"groups": TRIO, "knobs": {"rate_limit": 0}}) as running:
+        yield running
 
 
 class Watched:

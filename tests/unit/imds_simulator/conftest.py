@@ -10,8 +10,8 @@ from contextlib import ExitStack
 
 import pytest
 
+from imds_simulator.testing import Simulator
 from support import simulator_process
-from support.simulator.in_thread import SimulatorInThread, start_in_thread
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -21,10 +21,10 @@ def _default_sighup() -> None:
 
 
 @pytest.fixture
-def start_simulator() -> Iterator[Callable[..., SimulatorInThread]]:
-    """Return ``start_in_thread``; the started simulators end after the test."""
+def start_simulator() -> Iterator[Callable[..., Simulator]]:
+    """Return a function that starts a ``Simulator``; the started ones end after the test."""
     with ExitStack() as running:
-        yield lambda *args, **kwargs: running.enter_context(start_in_thread(*args, **kwargs))
+        yield lambda *args, **kwargs: running.enter_context(Simulator(*args, **kwargs))
 
 
 @pytest.fixture
@@ -35,10 +35,11 @@ def start_process() -> Iterator[Callable[..., simulator_process.Simulator]]:
 
 
 @pytest.fixture(scope="session")
-def _shared_simulator() -> Iterator[SimulatorInThread]:
+def _shared_simulator() -> Iterator[Simulator]:
     """One simulator for tests that share it: manual clock, no rate limit."""
     scenario = {
         "title": "tests",
+        "knobs": {"rate_limit": 0},
         "groups": {
             "web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}},
             "other": {"kind": "standalone", "vms": {"stranger": {}}},
@@ -63,13 +64,13 @@ def _shared_simulator() -> Iterator[SimulatorInThread]:
             },
         },
     }
-    with start_in_thread(scenario, ["--clock", "manual", "--knob", "rate_limit=off"]) as running:
+    with Simulator(scenario) as running:
         running.knobs_at_start = running.get("/knobs")
         yield running
 
 
 @pytest.fixture
-def frozen_simulator(_shared_simulator: SimulatorInThread) -> SimulatorInThread:
+def frozen_simulator(_shared_simulator: Simulator) -> Simulator:
     """Return the shared simulator without events, faults or changed knobs."""
     _shared_simulator.delete("/faults")
     for event in _shared_simulator.get("/events")["events"]:

@@ -114,7 +114,7 @@ def test_docs_example_scenarios_are_valid():
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the examples use curl")
 def test_docs_commands_run(start_simulator):
-    sim = start_simulator("live-migration", args=["--clock", "manual"])
+    sim = start_simulator("live-migration")
     sim.advance(10)
     known = {
         "http://127.0.0.1:8169": sim.endpoints["vm1"],
@@ -138,7 +138,7 @@ def test_docs_commands_run(start_simulator):
 def test_docs_scenario_that_publishes_notifications_does_so(start_simulator):
     (text,) = [text for text in blocks("yaml") if "notify: {url" in text]
     with Webhook() as hook:
-        sim = start_simulator(yaml.safe_load(text.replace("http://127.0.0.1:5000/endpoint", hook.url)))
+        sim = start_simulator(text.replace("http://127.0.0.1:5000/endpoint", hook.url), clock="real")
         sim.post("/advance", {"seconds": "1m"})
         assert hook.wait_for(1)[0].headers["Authorization"] == "Bearer secret"
 

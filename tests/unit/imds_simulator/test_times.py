@@ -12,9 +12,8 @@ import pytest
 
 from imds_simulator.moments import Moment, parse_moment
 from imds_simulator.scenario.files import ScenarioError, parse
+from imds_simulator.testing import ControlError, Simulator
 from imds_simulator.times import duration_text, iso, parse_duration, parse_signed_duration
-from support.simulator.in_thread import start_in_thread
-from support.simulator_process import ControlError
 
 NOON = datetime(2030, 1, 31, 12, tzinfo=UTC).timestamp()
 GROUPS = "groups: {web: {vms: {vm1: {}, vm2: {}}}}\n"
@@ -120,7 +119,7 @@ def test_events_faults_and_incarnations_happen_at_their_times() -> None:
         "faults": [{"kind": "gone", "from": earlier, "for": "10m"}],
         "incarnations": [{"group": "web", "add": 7, "at": at}],
     }
-    with start_in_thread(scenario, args=["--clock", "manual"]) as sim:
+    with Simulator(scenario) as sim:
         assert sim.get("/events/pause")["appears_at"] == iso(noon)
         (fault,) = sim.get("/faults")["faults"]
         assert (fault["from"], fault["to"]) == (iso(noon - 3600), iso(noon - 3540))
@@ -132,7 +131,7 @@ def test_events_faults_and_incarnations_happen_at_their_times() -> None:
 
 
 def test_the_control_api_takes_a_time_and_refuses_one_in_the_past() -> None:
-    with start_in_thread(args=["--clock", "manual"]) as sim:
+    with Simulator() as sim:
         now = sim.get("/state")["unix"]
 
         def schedule(seconds: float, **more: Any) -> Any:
@@ -146,4 +145,4 @@ def test_the_control_api_takes_a_time_and_refuses_one_in_the_past() -> None:
             with pytest.raises(ControlError) as refused:
                 schedule(seconds, **more)
             assert refused.value.status == 400
-            assert refused.value.body["error"].startswith("at: ")
+            assert refused.value.error.startswith("at: ")

@@ -155,8 +155,8 @@ def test_address_that_is_not_that_of_this_machine_comes_with_advice(capfd):
     assert "ip address add 169.254.169.254/32 dev lo" in capfd.readouterr().err
 
 
-def test_real_clock_passes_and_speed_divides(start_simulator):
-    sim = start_simulator("live-migration", args=["--speed", "600", "--knob", "rate_limit=off"])
+def test_real_clock_passes_and_speed_divides(start_process):
+    sim = start_process("live-migration", args=["--speed", "600", "--knob", "rate_limit=off"])
     wait_for_line(sim, "finished")
     lives = ("scheduled", "started", "finished")
     assert [line["what"] for line in sim.get("/log")["lines"] if line["what"] in lives] == list(lives)
@@ -166,7 +166,7 @@ def test_real_clock_passes_and_speed_divides(start_simulator):
 
 
 def test_advance_with_real_clock_moves_dates(start_simulator):
-    sim = start_simulator("predicted-failure")
+    sim = start_simulator("predicted-failure", clock="real")
     sim.advance(5 * 86400 + 11)
     assert send_request(sim.endpoints["vm1"]).json["Events"][0]["EventStatus"] == "Started"
     assert sim.get("/state")["unix"] - time.time() > 5 * 86400

@@ -15,7 +15,6 @@ from imds_simulator.cli.commands import SERVE
 from imds_simulator.cli.parsing import parse
 from imds_simulator.cli.serve_command import UsageError, server_options
 from support import simulator_process
-from support.simulator.in_thread import start_in_thread
 from support.simulator.raw_http import send_request
 
 TOKEN = "a-token-of-tests"
@@ -24,7 +23,7 @@ BROWSER = {"Accept": "text/html"}
 
 @pytest.fixture(scope="module")
 def guarded():
-    with start_in_thread(args=["--clock", "manual"], token=TOKEN) as running:
+    with simulator_process.start(args=["--clock", "manual"], token=TOKEN) as running:
         yield running
 
 

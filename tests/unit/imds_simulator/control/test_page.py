@@ -20,7 +20,6 @@ from imds_simulator.server.clock import ManualClock
 from imds_simulator.server.engine import Engine
 from support import simulator_process
 from support.repository import REPOSITORY
-from support.simulator.in_thread import start_in_thread
 from support.simulator.raw_http import send_request
 from support.simulator.report_page import ReportPage
 
@@ -161,7 +160,7 @@ def run(tmp_path, variables):
 
 @pytest.fixture
 def simulator(start_simulator):
-    sim = start_simulator("live-migration", args=["--clock", "manual"])
+    sim = start_simulator("live-migration")
     sim.advance(10)
     return sim
 
@@ -183,13 +182,12 @@ def test_servers_of_the_page_start_as_printed(script, variables):
             process.terminate()
 
 
-def test_clients_of_the_page_send_the_token_as_printed(run):
+def test_clients_of_the_page_send_the_token_as_printed(start_process, run):
     lines = CLIENTS.splitlines()
     assert len(lines) == 2
-    with start_in_thread(token=TOKEN) as simulator:
-        for line in lines:
-            client = line.replace("127.0.0.1:8168", simulator.control.partition("://")[2])
-            assert b'"vms"' in run(client, IMDS_SIMULATOR_CONTROL_TOKEN=TOKEN)
+    control = start_process(token=TOKEN).control.partition("://")[2]
+    for line in lines:
+        assert b'"vms"' in run(line.replace("127.0.0.1:8168", control), IMDS_SIMULATOR_CONTROL_TOKEN=TOKEN)
 
 
 def test_commands_write_the_report_and_the_notes(simulator, run, tmp_path):
@@ -218,9 +216,9 @@ def test_hook_sends_notes_and_never_fails(simulator, run):
         ("vm2", "prepared", "migration"),
         ("vm2", "recovered", "migration"),
     ]
-    simulator.stop()
-    run(HOOK, EVENT_STAGE="prepare", **event)
-    run(HOOK, EVENT_STAGE="prepare", **{**event, "IMDS_SIMULATOR_CONTROL": ""})
+    with simulator_process.reserved_port() as port:
+        for control in (f"http://127.0.0.1:{port}", ""):
+            run(HOOK, EVENT_STAGE="prepare", **{**event, "IMDS_SIMULATOR_CONTROL": control})
 
 
 def test_control_api_states_the_limits_of_the_code():

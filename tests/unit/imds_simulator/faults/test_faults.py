@@ -11,7 +11,7 @@ import pytest
 from imds_simulator.faults.kinds import FAULT, KINDS, OPTIONS
 from imds_simulator.faults.registry import MAX_OVER, FaultRegistry
 from imds_simulator.keys import Problems
-from support import simulator_process
+from imds_simulator.testing import ControlError
 
 VMS = ("vm1", "vm2", "vm3")
 
@@ -124,7 +124,7 @@ def test_injected_and_cleared_faults_keep_the_numbers_of_the_lines(frozen_simula
 
 def test_fault_refuse_for_a_shared_address_is_rejected(start_simulator):
     sim = start_simulator({"groups": {"web": {"kind": "standalone", "vms": {"vm1": {"source": "127.0.0.1"}}}}})
-    with pytest.raises(simulator_process.ControlError, match="use reset"):
+    with pytest.raises(ControlError, match="use reset"):
         sim.post("/faults", {"kind": "refuse", "vm": "vm1"})
     assert sim.post("/faults", {"kind": "refuse", "for": 1})["active"]
 

@@ -24,11 +24,11 @@ from imds_simulator.recording import record_command
 from imds_simulator.recording.recorder import Clock, Recorder
 from imds_simulator.recording.recording_file import Unusable, key_file, open_recording
 from imds_simulator.scenario.groups import parse_address
+from imds_simulator.testing import Simulator
 from support import simulator_process
 from support.repository import REPOSITORY
 from support.salt.http_server import HttpServer, QuietHandler
-from support.simulator.in_thread import start_in_thread
-from support.simulator_process import PACKAGE_ROOT, Simulator
+from support.simulator_process import PACKAGE_ROOT
 from support.wait import wait_until
 
 TEXT = (REPOSITORY / "docs/simulator/recordings.md").read_text(encoding="utf-8")
@@ -53,6 +53,7 @@ ADDRESS = {"privateIpAddress": "10.9.8.7", "publicIpAddress": "203.0.113.9"}
 NETWORK = {"interface": [{"macAddress": "C0FFEE00C0FF", "ipv4": {"ipAddress": [ADDRESS]}}]}
 SECRETS = ("sharky", "hush", "ahvz", "10.9.8.7", "203.0.113.9", "c0ffee", "rg-of-ours", "12345678-abcd", "owner")
 SCENARIO = {
+    "knobs": {"rate_limit": 0},
     "groups": {
         "sharky": {
             "kind": "scale_set",
@@ -83,7 +84,7 @@ def settable_clock() -> Clock:
 
 
 def clock_of(simulator: Simulator) -> Clock:
-    """Return the clock of a simulator with ``--clock manual``."""
+    """Return the clock of a simulator that only this clock moves."""
     now = simulator.get("/state")["unix"]
 
     def sleep(seconds: float) -> None:
@@ -109,7 +110,7 @@ def lines_of(file: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def simulator() -> Iterator[Simulator]:
-    with start_in_thread(SCENARIO, ["--clock", "manual", "--knob", "rate_limit=off"]) as running:
+    with Simulator(SCENARIO) as running:
         yield running
 
 
@@ -229,8 +230,8 @@ def wait_for_answers(file: Path, count: int) -> None:
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    with start_in_thread(args=["--clock", "manual", "--knob", "rate_limit=off"]) as simulator:
-        yield simulator.endpoints["vm1"]
+    with Simulator("groups: {web: {vms: {vm1: }}}\nknobs: {rate_limit: off}") as simulator:
+        yield simulator.endpoint
 
 
 def test_killed_recording_is_repaired_and_continued(tmp_path: Path, endpoint: str) -> None:
@@ -317,7 +318,7 @@ def command_of_page(language: str) -> list[str]:
 
 
 def test_recording_of_the_page_is_served_as_the_page_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with start_in_thread("live-migration", ["--clock", "manual"]) as simulator:
+    with Simulator("live-migration") as simulator:
         simulator.advance(20)
         endpoint = {"IMDS_SIMULATOR_RECORD_ENDPOINT": simulator.endpoints["vm1"]}
         environment = {**simulator_process.environment(), **endpoint}

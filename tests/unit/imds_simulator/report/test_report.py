@@ -31,7 +31,7 @@ def hash_of(text: str) -> str:
 
 
 def test_report_has_the_data_of_the_run(start_simulator, tmp_path):
-    sim = start_simulator({"groups": {"web": {"vms": {"vm1": {}, "vm2": {}}}}}, args=["--clock", "manual"])
+    sim = start_simulator({"groups": {"web": {"vms": {"vm1": {}, "vm2": {}}}}})
     send_request(sim.endpoints["vm1"])
     sim.post("/events", {"type": "Freeze", "resources": ["vm1"], "name": "patch"})
     sim.post("/faults", {"kind": "unavailable", "vm": "vm2"})
@@ -186,7 +186,7 @@ def test_full_disk_keeps_the_earlier_report(tmp_path):
 def test_report_verb_replaces_the_target_of_a_symbolic_link(start_simulator, tmp_path, capsys):
     real, link = tmp_path / "real.html", tmp_path / "link.html"
     link.symlink_to(real)
-    command = ["report", "--control", start_simulator(args=["--clock", "manual"]).control, "--output"]
+    command = ["report", "--control", start_simulator().control, "--output"]
     assert main([*command, str(tmp_path / "missing" / "run.html")]) == 2
     assert "missing" in capsys.readouterr().err
     assert main([*command, str(link)]) == 0

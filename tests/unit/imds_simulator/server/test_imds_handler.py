@@ -366,7 +366,8 @@ def test_approval_obeys_the_rules_for_get(frozen_simulator, vm1, event, headers,
 
 
 def test_strict_rate_limit_of_five_per_second_then_429(start_simulator):
-    sim = start_simulator("live-migration", args=["--clock", "manual", "--strict"])
+    sim = start_simulator("live-migration")
+    sim.post("/knobs", {"strict": True})
     vm1, vm2 = sim.endpoints.values()
     statuses = [send_request(vm1, path).status for path in (EVENTS, EVENTS, VERSIONS, EVENTS, INSTANCE, EVENTS)]
     assert statuses[-1] == 429 and 429 not in statuses[:5]
@@ -377,7 +378,8 @@ def test_strict_rate_limit_of_five_per_second_then_429(start_simulator):
 
 
 def test_rate_above_the_limit_is_answered_and_a_line_of_the_log(start_simulator):
-    sim = start_simulator("live-migration", args=["--clock", "manual", "--knob", "rate_limit=1"])
+    sim = start_simulator("live-migration")
+    sim.post("/knobs", {"rate_limit": 1})
     vm1, vm2 = sim.endpoints.values()
     with connect(vm1) as connection:
         # without waiting for an answer
@@ -401,8 +403,8 @@ def test_rate_above_the_limit_is_one_line_until_it_falls(monkeypatch):
     ("arguments", "is_strict"),
     [([], False), (["--strict"], True), (["--knob", "strict=on"], True), (["--strict", "--knob", "strict=off"], False)],
 )
-def test_strict_is_a_knob_too(start_simulator, arguments, is_strict):
-    assert start_simulator(args=arguments).get("/knobs")["strict"] is is_strict
+def test_strict_is_a_knob_too(start_process, arguments, is_strict):
+    assert start_process(args=arguments).get("/knobs")["strict"] is is_strict
 
 
 def test_rate_limit_is_a_sliding_second():
@@ -436,10 +438,10 @@ def name_for(source, endpoint):
 
 
 @pytest.mark.parametrize("listen", ["127.0.0.1:0", "[::]:0"])
-def test_shared_address_identifies_vms_by_source_address(start_simulator, listen):
+def test_shared_address_identifies_vms_by_source_address(start_process, listen):
     if "::" in listen and not (socket.has_ipv6 and os.path.exists("/proc/net/if_inet6")):
         pytest.skip("no IPv6 here")
-    sim = start_simulator(scenario_by_source(), listen=listen)
+    sim = start_process(scenario_by_source(), listen=listen)
     assert sim.endpoints["vm1"] == sim.endpoints["vm2"]
     endpoint = sim.endpoints["vm1"].replace("[::]", "127.0.0.1")
     assert name_for("127.0.1.1", endpoint) == (200, "vm1")
@@ -450,8 +452,8 @@ def test_shared_address_identifies_vms_by_source_address(start_simulator, listen
     assert {each["address"] for each in sim.get("/requests")["requests"]} == {"127.0.1.1", "127.0.1.2", "127.0.1.3"}
 
 
-def test_default_vm_is_used_for_unknown_sources(start_simulator):
-    sim = start_simulator("live-migration", args=["--source", "vm2=127.0.1.2"])
+def test_default_vm_is_used_for_unknown_sources(start_simulator, start_process):
+    sim = start_process("live-migration", args=["--source", "vm2=127.0.1.2"])
     assert name_for("127.0.1.2", sim.endpoints["vm2"]) == (200, "vm2")
     assert sim.endpoints["vm1"] != sim.endpoints["vm2"]
     default = start_simulator(scenario_by_source(default_vm="vm2"))
@@ -460,7 +462,7 @@ def test_default_vm_is_used_for_unknown_sources(start_simulator):
 
 def test_enable_delay_delays_or_empties_the_first_answer(start_simulator):
     scenario = {"knobs": {"enable_delay": 119}, "groups": {"web": {"vms": {"vm1": {}, "vm2": {}}}}}
-    sim = start_simulator(scenario, args=["--clock", "manual"])
+    sim = start_simulator(scenario)
     vm1, vm2 = sim.endpoints.values()
     got = []
     threads = [threading.Thread(target=lambda vm=vm: got.append(send_request(vm).json)) for vm in (vm1, vm2)]
@@ -507,7 +509,7 @@ def removed(sim):
 
 
 def test_evicted_vm_refuses_connections_and_its_group_continues(start_simulator):
-    sim = start_simulator({"groups": {"web": {"vms": ["vm1", "vm2"]}}}, args=["--clock", "manual"])
+    sim = start_simulator({"groups": {"web": {"vms": ["vm1", "vm2"]}}})
     vm1, vm2 = sim.endpoints.values()
     with connect(vm1) as connection:
         connection.sendall(request_bytes(more=""))
@@ -527,7 +529,7 @@ def test_evicted_vm_refuses_connections_and_its_group_continues(start_simulator)
 
 
 def test_vm_that_an_eviction_returns_answers(start_simulator):
-    sim = start_simulator(args=["--clock", "manual"])
+    sim = start_simulator()
     sim.post("/events", {"type": "Preempt", "resources": ["vm1"], "impact_for": 1})
     sim.advance("1h")
     assert send_request(sim.endpoints["vm1"]).json["Events"] == [] and removed(sim) == {"vm1": False}
@@ -535,7 +537,7 @@ def test_vm_that_an_eviction_returns_answers(start_simulator):
 
 def test_deleted_vm_at_a_shared_address_is_reset_and_the_last_one_closes_it(start_simulator):
     vms = {"vm1": {"source": "127.0.1.1"}, "vm2": {"source": "127.0.1.2"}}
-    sim = start_simulator({"groups": {"web": {"vms": vms}}}, args=["--clock", "manual"])
+    sim = start_simulator({"groups": {"web": {"vms": vms}}})
     endpoint = sim.endpoints["vm1"]
     end(sim, "Terminate", "vm1")
     with pytest.raises(ConnectionResetError):
@@ -548,6 +550,6 @@ def test_deleted_vm_at_a_shared_address_is_reset_and_the_last_one_closes_it(star
 
 def test_evicted_vm_refuses_connections_with_the_real_clock(start_simulator):
     events = [{"type": "Preempt", "resources": ["vm1"], "notice": 1, "started_for": 1}]
-    sim = start_simulator({"groups": {"web": {"vms": ["vm1", "vm2"]}}, "events": events}, args=["--speed", "20"])
+    sim = start_simulator({"groups": {"web": {"vms": ["vm1", "vm2"]}}, "events": events, "speed": 20}, clock="real")
     wait_until(lambda: is_refused(sim.endpoints["vm1"]))
     assert send_request(sim.endpoints["vm2"]).status == 200

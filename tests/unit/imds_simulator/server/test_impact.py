@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 
+from imds_simulator.testing import Simulator
 from support.simulator.raw_http import send_request
 from support.wait import wait_until
 
@@ -42,7 +43,7 @@ def wait_for_lines(sim, count):
 
 
 def test_impact_commands_run_once_per_vm_and_phase(start_simulator, tmp_path):
-    sim = start_simulator(impact(tmp_path), args=["--clock", "manual"])
+    sim = start_simulator(impact(tmp_path))
     wait_for_lines(sim, 2)
     sim.advance(5)
     lines = wait_for_lines(sim, 4)
@@ -57,7 +58,7 @@ def test_impact_command_runs_no_code_in_the_name_of_an_event(start_simulator, tm
     scenario = impact(tmp_path)
     scenario["events"][0]["name"] = f"-e$(touch {tmp_path}/run);touch {tmp_path}/run;`touch {tmp_path}/run`"
     scenario["impact"]["Freeze"] = {"start": ["sh", "-c", "echo ${EVENT_NAME}; echo $EVENT_ID"]}
-    sim = start_simulator(scenario, args=["--clock", "manual"])
+    sim = start_simulator(scenario)
     assert [line["status"] for line in wait_for_lines(sim, 2)] == [0, 0]
     assert not (tmp_path / "run").exists()
 
@@ -74,7 +75,7 @@ def test_impact_commands_are_logged_and_never_block(start_simulator, tmp_path):
     scenario["impact"]["Freeze"] = {"start": ["/nonexistent/command"]}
     assert "No such file" in wait_for_lines(start_simulator(scenario), 2)[0]["error"]
     scenario["impact"]["Freeze"] = {"start": ["sleep", "60"]}
-    sim = start_simulator(scenario)
-    began = time.monotonic()
-    assert send_request(sim.endpoints["vm1"]).status == 200
-    assert sim.stop() == 0 and time.monotonic() - began < STOP_LIMIT
+    with Simulator(scenario) as sim:
+        began = time.monotonic()
+        assert send_request(sim.endpoint).status == 200
+    assert time.monotonic() - began < STOP_LIMIT

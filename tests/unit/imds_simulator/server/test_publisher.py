@@ -29,8 +29,8 @@ def publish(start_simulator, hook):
     """Return a function that starts a simulator with a manual clock, which publishes to ``hook`` or ``url``."""
 
     def start(**notify):
-        scenario = {"groups": {"web": {"vms": {"vm1": {}, "vm2": {}}}}, "notify": {"url": hook.url, **notify}}
-        return start_simulator(scenario, args=["--clock", "manual", "--knob", "rate_limit=off"])
+        groups = {"web": {"vms": {"vm1": {}, "vm2": {}}}}
+        return start_simulator({"groups": groups, "notify": {"url": hook.url, **notify}, "knobs": {"rate_limit": 0}})
 
     return start
 

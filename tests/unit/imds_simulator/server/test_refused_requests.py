@@ -31,9 +31,7 @@ GROUPS = {"web": {"vms": {"vm1": {}, "vm2": {}}}}
 @pytest.fixture
 def start(start_simulator):
     """Return a function that starts a simulator without a rate limit, with a clock that only the test moves."""
-    return lambda **more: start_simulator(
-        {"groups": GROUPS, **more}, args=["--clock", "manual", "--knob", "rate_limit=off"]
-    )
+    return lambda **more: start_simulator({"groups": GROUPS, "knobs": {"rate_limit": 0}, **more})
 
 
 def send_refused(endpoint):

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from support.simulator.in_thread import start_in_thread
+from imds_simulator.testing import ControlError, Simulator
 from support.simulator.raw_http import HEADER, send_request
-from support.simulator_process import ControlError
 
 TOKEN = "/metadata/identity/oauth2/token"
 ANSWERS = [
@@ -28,7 +27,7 @@ SCENARIO = {
 
 @pytest.fixture(scope="module")
 def simulator():
-    with start_in_thread(SCENARIO, args=["--clock", "manual"]) as running:
+    with Simulator(SCENARIO) as running:
         yield running
 
 
@@ -77,7 +76,8 @@ def test_fault_and_log_have_the_name_of_the_route(simulator):
 
 
 def test_static_answers_count_for_the_rate_limit(start_simulator):
-    sim = start_simulator("other-routes", args=["--strict"])
+    sim = start_simulator("other-routes")
+    sim.post("/knobs", {"strict": True})
     statuses = [send_request(sim.endpoints["vm1"], TOKEN).status for _each in range(6)]
     assert statuses == [503] + [200] * 4 + [429]
     assert send_request(sim.endpoints["vm2"], "/?comp=versions", headers={}).body.startswith(b"<?xml")

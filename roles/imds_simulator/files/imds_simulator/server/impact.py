@@ -9,6 +9,7 @@ import contextlib
 import os
 import re
 import signal
+import sys
 from collections.abc import Mapping
 from string import Template
 from typing import Any, Callable
@@ -102,5 +103,9 @@ def variables(occurrence: Occurrence, vm: str, phase: str) -> dict[str, str]:
 async def _end(process: asyncio.subprocess.Process) -> int | None:
     """Kill the command, which leads a process group of its own, and the processes that it started."""
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+        if sys.platform == "win32":
+            # without the processes that it started
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
     return await process.wait()

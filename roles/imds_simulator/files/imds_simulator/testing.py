@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""A simulator for the tests of another program, in a thread of the test.
+
+Write::
+
+    with Simulator() as imds:
+        imds.schedule(type="Reboot", resources=["vm1"], name="patch")
+        run_handler(imds.endpoint)
+        assert imds.get("/events/patch")["approved_by"] == ["vm1"]
+
+Nothing in it needs POSIX.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import urlencode
+
+from .cli.control_client import Call, send
+from .scenario.files import default_scenario, load, parse
+from .scenario.groups import Address
+from .scenario.plans import Scenario
+from .simulator import ServerOptions, run_simulator
+
+_FREE_PORT = Address("127.0.0.1", 0)
+
+
+class ControlError(Exception):
+    """The control API refused a request: ``status`` is that of the answer, 0 without one; ``error`` is its text."""
+
+    def __init__(self, request: str, status: int, error: str) -> None:
+        super().__init__(f"{request}: {error}")
+        self.status = status
+        self.error = error
+
+
+class Simulator:
+    """A simulator that serves on free ports of 127.0.0.1 while the block of ``with`` runs.
+
+    ``scenario`` is the path of a scenario file, the name of a shipped scenario, the text of such a file (with a line
+    end or ``: `` in it), or its content as a mapping; None: one VM, ``vm1``, without events. ``clock``: with "manual"
+    only ``advance`` moves the clock; with "real" time passes, too.
+
+    In the block ``endpoint`` is the URL of the first VM, ``endpoints`` is VM name -> URL, and ``control`` the URL of
+    the control API.
+
+    Raises:
+        ScenarioError: the scenario is invalid; the text has a line for each problem.
+        ValueError: there is no such clock.
+    """
+
+    endpoint: str
+    endpoints: dict[str, str]
+    control: str
+
+    def __init__(
+        self, scenario: str | os.PathLike[str] | Mapping[str, Any] | None = None, *, clock: str = "manual"
+    ) -> None:
+        if clock not in ("manual", "real"):
+            raise ValueError(f"clock: {clock!r} is not one of manual, real")
+        self._options = ServerOptions(_read(scenario), _FREE_PORT, _FREE_PORT, manual_clock=clock == "manual")
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._started: Future[None] = Future()
+
+    def __enter__(self) -> Simulator:
+        self._thread.start()
+        self._started.result()
+        return self
+
+    def __exit__(self, *_exc_info: object) -> None:
+        self._loop.call_soon_threadsafe(self._end.set)
+        self._thread.join()
+
+    def schedule(self, **event: Any) -> Any:
+        """Schedule an event with these keys of a scenario file, and return its state, such as ``id``."""
+        return self.post("/events", event)
+
+    def advance(self, seconds: float | str) -> Any:
+        """Move the clock forward by simulated seconds or a duration such as ``15m``; return its ``unix`` time."""
+        return self.post("/advance", {"seconds": seconds})
+
+    def log(self, **query: Any) -> Any:
+        """Return the lines of the log; ``what`` selects their kind, ``after`` those behind a number."""
+        return self.get("/log?" + urlencode(query))["lines"]
+
+    def requests(self, **query: Any) -> Any:
+        """Return the recent requests to IMDS; ``vm`` selects their VM, ``after`` those behind a number."""
+        return self.get("/requests?" + urlencode(query))["requests"]
+
+    def get(self, path: str) -> Any:
+        """Return the JSON answer of the control API to a GET of ``path``; raises ControlError."""
+        return self._send(Call("GET", path))
+
+    def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Return the JSON answer of the control API to a POST of ``body`` as JSON; raises ControlError."""
+        return self._send(Call("POST", path, body or {}))
+
+    def delete(self, path: str) -> Any:
+        """Return the JSON answer of the control API to a DELETE of ``path``; raises ControlError."""
+        return self._send(Call("DELETE", path))
+
+    def _send(self, call: Call) -> Any:
+        status, answer = send(SimpleNamespace(control=self.control, control_token=""), call)
+        if status not in (200, 201):
+            raise ControlError(f"{call.method} {call.path}", status, answer)
+        return answer
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except Exception as error:
+            if self._started.done():
+                raise
+            self._started.set_exception(error)
+
+    async def _serve(self) -> None:
+        self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
+        async with run_simulator(self._options, lambda _line: None) as running:
+            self.endpoints, self.control = dict(running.endpoints), running.control
+            self.endpoint = next(iter(self.endpoints.values()))
+            self._started.set_result(None)
+            await self._end.wait()
+
+
+def _read(scenario: str | os.PathLike[str] | Mapping[str, Any] | None) -> Scenario:
+    if scenario is None:
+        return default_scenario()
+    if isinstance(scenario, Mapping):
+        # JSON is YAML, without its dates
+        return parse(json.dumps(dict(scenario), default=str, ensure_ascii=False), "scenario")
+    text = os.fspath(scenario)
+    return parse(text, "scenario") if "\n" in text or ": " in text else load(text)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The simulator for tests of other programs, and its fixture for pytest."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from imds_simulator.scenario.files import ScenarioError
+from imds_simulator.server.listeners import CannotListen
+from imds_simulator.testing import ControlError, Simulator
+from support import simulator_process
+from support.simulator.raw_http import approve, send_request
+
+TEXT = """
+groups: {web: {vms: {first: , second: }}}
+events: [{name: patch, type: Freeze, resources: [first], at: 2126-01-01T00:00:00Z}]
+"""
+OF_FIXTURE = """
+import pytest
+
+pytestmark = pytest.mark.imds_simulator("live-migration")
+
+def test_of_the_module(imds_simulator):
+    imds_simulator.advance(10)
+    assert imds_simulator.get("/events/migration")["status"] == "Scheduled"
+
+@pytest.mark.imds_simulator({"groups": {"web": {"vms": {"other": {}}}}}, clock="real")
+def test_of_its_own(imds_simulator):
+    assert list(imds_simulator.endpoints) == ["other"] and not imds_simulator.get("/state")["manual"]
+"""
+# what Windows lacks, and what is not a library of the simulator; the libraries use some of it on POSIX
+ELSEWHERE = """
+import asyncio, subprocess, sys, tempfile
+import aiohttp.web, click, yaml
+sys.modules.update(dict.fromkeys(["fcntl", "grp", "pwd", "pytest", "resource", "termios"]))
+from imds_simulator.testing import Simulator
+with Simulator() as imds:
+    print(imds.schedule(type="Freeze", resources=["vm1"])["status"])
+"""
+
+
+def test_scenario_is_read_from_each_form(tmp_path):
+    file = tmp_path / "two.yaml"
+    file.write_text(TEXT)
+    for scenario in (TEXT, file, str(file), yaml.safe_load(TEXT)):
+        with Simulator(scenario) as imds:
+            assert list(imds.endpoints) == ["first", "second"] and imds.endpoint == imds.endpoints["first"]
+            assert imds.get("/events/patch")["appears_at"] == "2126-01-01T00:00:00.000Z"
+
+
+def test_event_is_approved_and_starts_when_the_test_advances_the_clock():
+    with Simulator() as imds, Simulator("user-reboot") as other:
+        assert (list(imds.endpoints), len(other.get("/events")["events"])) == (["vm1"], 1)
+        event = imds.schedule(type="Reboot", resources=["vm1"], name="patch", notice="15m")
+        assert approve(imds.endpoint, event["id"]).status == 200
+        assert imds.get("/events/patch")["approved_by"] == ["vm1"]
+        last = imds.log()[-1]["number"]
+        imds.advance("2s")
+        assert "started" in [line["what"] for line in imds.log(after=last)]
+        assert [line["by"] for line in imds.log(what="approved")] == ["vm1"]
+        assert [(each["vm"], each["method"]) for each in imds.requests(vm="vm1")] == [("vm1", "POST")]
+        assert imds.post("/faults", {"kind": "gone"})["active"] and send_request(imds.endpoint).status == 410
+        assert imds.delete("/faults") == {"cleared": 1}
+
+
+def test_refused_request_names_itself_and_the_reason():
+    with Simulator() as imds:
+        with pytest.raises(ControlError, match=r"^POST /events: resources\[0\]: there is no VM vm9 ") as refused:
+            imds.schedule(type="Reboot", resources=["vm9"])
+        assert refused.value.status == 400
+    with pytest.raises(ControlError, match="^GET /state: no control API at "):
+        imds.get("/state")
+
+
+def test_wrong_arguments_and_an_address_in_use_are_errors_of_the_test():
+    with pytest.raises(ScenarioError, match=r"(?m)^scenario:1: groups\.web\.vmz: "):
+        Simulator({"groups": {"web": {"vmz": {}}}})
+    with pytest.raises(ScenarioError, match="user-rebot: no such file.*did you mean user-reboot"):
+        Simulator("user-rebot")
+    with pytest.raises(ValueError, match="clock: 'none'"):
+        Simulator(clock="none")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(CannotListen, match=listen):
+            Simulator({"groups": {"web": {"vms": {"vm1": {"listen": listen}}}}}).__enter__()
+
+
+def test_fixture_has_the_arguments_of_the_nearest_marker(tmp_path):
+    (tmp_path / "test_it.py").write_text(OF_FIXTURE)
+    command = [sys.executable, "-m", "pytest", "-p", "imds_simulator.pytest_plugin", "--strict-markers"]
+    printed = subprocess.check_output(command, cwd=tmp_path, env=simulator_process.environment(), text=True)
+    assert "2 passed" in printed
+
+
+def test_it_starts_without_pytest_and_without_modules_that_windows_lacks():
+    command = [sys.executable, "-c", ELSEWHERE]
+    assert subprocess.check_output(command, env=simulator_process.environment()) == b"Scheduled\n"
