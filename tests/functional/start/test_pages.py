@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The pages of docs/start as printed, by a user without root and with an empty home directory."""
+"""The pages of docs/start, and docs/simulator/ci.md, as printed, by a user without root and with an empty home."""
 
 from __future__ import annotations
 
 import subprocess
 
 import pytest
+import yaml
 
 from support.eda.rulebook import java_home
 from support.other_user import AS_USER
+from support.recipes.printed import fences
+from support.repository import REPOSITORY
 from support.simulator.report_page import ReportPage
 from support.start.new_user import NAMED, default_ports, new_user
 from support.start.page import follow
@@ -59,6 +62,17 @@ def test_simulator_approves_meets_a_fault_and_reports() -> None:
         report = ReportPage.of(user.home / "azure-handler" / "run.html")
         assert set(report.steps("vm1")) == {"seen", "approved"}
         assert any(answer["vm"] == "vm1" and answer["fault"] for answer in report.data["answers"])
+
+
+def test_tests_of_a_handler_pass_by_hand_and_as_the_job_runs_them() -> None:
+    blocks = fences((REPOSITORY / "docs" / "simulator" / "ci.md").read_text(encoding="utf-8"))
+    (job,) = [yaml.safe_load(text)["jobs"]["test"] for language, text in blocks if language == "yaml"]
+    install, *steps = [step["run"] for step in job["steps"] if "run" in step]
+    by_hand = [text for language, text in blocks if language == "sh"]
+    with new_user("sys.version_info >= (3, 9)") as user, user.terminal() as terminal:
+        terminal.paste(f"python3 -m venv venv && . venv/bin/activate && {install}")
+        output = "".join(map(terminal.paste, [*by_hand, *steps]))
+    assert output.count("2 passed") == output.count('"event": "patch"') == 2
 
 
 def test_contributing_breaks_code_and_adds_a_test() -> None:
