@@ -187,6 +187,13 @@ def reserved_port() -> Iterator[int]:
         yield held.getsockname()[1]
 
 
+def run(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run ``python -m imds_simulator`` with these arguments and without input; the options are of subprocess.run."""
+    command = [sys.executable, "-m", "imds_simulator", *map(str, arguments)]
+    given: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "timeout": 120, "env": environment()}
+    return subprocess.run(command, text=True, check=False, **{**given, **options})
+
+
 def environment() -> dict[str, str]:
     """Return an environment in which Python finds the package of this checkout."""
     path = [str(PACKAGE_ROOT)] + [part for part in [os.environ.get("PYTHONPATH")] if part]

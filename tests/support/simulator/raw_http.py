@@ -33,15 +33,35 @@ def send_request(
     headers: Mapping[str, str] = HEADER,
     body: bytes | None = None,
     timeout: float = 60.0,
+    source: str = "",
 ) -> Response:
-    """Send one request on a connection of its own."""
-    connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=timeout)
+    """Send one request on a connection of its own; ``source`` is the address of the client."""
+    (response,) = send_requests(endpoint, 1, path, method, headers, body, timeout, source)
+    return response
+
+
+def send_requests(
+    endpoint: str,
+    count: int,
+    path: str = EVENTS,
+    method: str = "GET",
+    headers: Mapping[str, str] = HEADER,
+    body: bytes | None = None,
+    timeout: float = 60.0,
+    source: str = "",
+) -> list[Response]:
+    """Send a request so many times on one connection."""
+    address = (source, 0) if source else None
+    connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=timeout, source_address=address)
+    responses = []
     try:
-        connection.request(method, path, body=body, headers=dict(headers))
-        response = connection.getresponse()
-        return Response(response.status, response.headers, response.read())
+        for _each in range(count):
+            connection.request(method, path, body=body, headers=dict(headers))
+            response = connection.getresponse()
+            responses.append(Response(response.status, response.headers, response.read()))
     finally:
         connection.close()
+    return responses
 
 
 def approve(endpoint: str, *sequential_ids: str, headers: Mapping[str, str] = HEADER, path: str = EVENTS) -> Response:

@@ -4,9 +4,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -79,3 +83,33 @@ def frozen_simulator(_shared_simulator: Simulator) -> Simulator:
     if _shared_simulator.get("/knobs") != _shared_simulator.knobs_at_start:
         _shared_simulator.post("/knobs", _shared_simulator.knobs_at_start)
     return _shared_simulator
+
+
+@pytest.fixture
+def vm1(frozen_simulator: Simulator) -> str:
+    """Return the URL of vm1 of the shared simulator."""
+    return frozen_simulator.endpoint
+
+
+@pytest.fixture
+def variables(tmp_path: Path) -> dict[str, str]:
+    """Return environment variables with which python3 is the Python of the tests."""
+    python = tmp_path / "bin" / "python3"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    found = simulator_process.environment()
+    return {**found, "PATH": f"{python.parent}{os.pathsep}{found['PATH']}"}
+
+
+@pytest.fixture
+def run_printed(tmp_path: Path, variables: dict[str, str]) -> Callable[..., bytes]:
+    """Return a function that runs commands as a page prints them; the options are further variables."""
+
+    def run(script: str, **more: str) -> bytes:
+        command, environment = ["bash", "-ec", script], {**variables, **more}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=60, check=False)
+        assert done.returncode == 0, f"{script}: {done.stderr.decode()}"
+        return done.stdout
+
+    return run

@@ -56,9 +56,7 @@ def refused(capsys: pytest.CaptureFixture[str]):
 
 
 def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
-    environment = {**simulator_process.environment(), **variables_}
-    command = [sys.executable, "-m", "imds_simulator", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
+    return simulator_process.run(*arguments, env={**simulator_process.environment(), **variables_})
 
 
 @pytest.mark.parametrize(
@@ -292,16 +290,10 @@ def run_without_reader(*arguments: str, stream: str = "stdout", **more: str) -> 
     os.close(reader)
     other = "stderr" if stream == "stdout" else "stdout"
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "imds_simulator", *arguments],
-            stdin=subprocess.DEVNULL,
-            **{stream: writer, other: subprocess.PIPE},
-            text=True,
-            timeout=60,
-            check=False,
-            # buffered, as usual: then the error comes at the end of the process
-            env={**simulator_process.environment(), "PYTHONUNBUFFERED": "", **more},
-        )
+        # buffered, as usual: then the error comes at the end of the process
+        variables_ = {**simulator_process.environment(), "PYTHONUNBUFFERED": "", **more}
+        streams = {"capture_output": False, stream: writer, other: subprocess.PIPE}
+        done = simulator_process.run(*arguments, env=variables_, **streams)
     finally:
         os.close(writer)
     return done.returncode, getattr(done, other)

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from urllib.parse import urlsplit
 
@@ -124,11 +123,10 @@ def test_verbs_send_the_token(guarded, way, monkeypatch, capsys):
 
 
 def test_command_of_exec_gets_the_token():
-    command = [sys.executable, "-m", "imds_simulator", "exec", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"]
-    command += ["--quiet", "--", sys.executable, "-m", "imds_simulator", "state"]
+    command = ("exec", "--quiet", "--", sys.executable, "-m", "imds_simulator", "state")
     variables = {**simulator_process.environment(), "IMDS_SIMULATOR_CONTROL_TOKEN": TOKEN}
-    ran = subprocess.run(command, env=variables, capture_output=True, timeout=60, check=False)
-    assert ran.returncode == 0 and b'"vms"' in ran.stdout, ran.stderr
+    ran = simulator_process.run(*command, env=variables)
+    assert ran.returncode == 0 and '"vms"' in ran.stdout, ran.stderr
 
 
 @pytest.mark.parametrize("more", [["--control-token", TOKEN], ["--control-anywhere"]])

@@ -138,13 +138,6 @@ def test_advance_moves_the_clock_and_rejects_nonsense(sim):
     assert "not a duration" in expect_error(400, sim.post, "/advance", {"seconds": -1})
 
 
-def test_knobs_can_be_read_and_set(sim):
-    assert sim.get("/knobs")["etag"] is True
-    changed = sim.post("/knobs", {"etag": False, "notice_overrides": {"Freeze": 60}})
-    assert changed["notice_overrides"]["Freeze"] == 60 and sim.get("/knobs") == changed
-    assert "unknown key" in expect_error(400, sim.post, "/knobs", {"nope": 1})
-
-
 def test_incarnation_and_disable_change_a_group(sim):
     send_request(sim.endpoints["vm1"])
     assert sim.post("/incarnation", {"group": "web", "to": 500}) == {"incarnation": [500]}

@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -131,34 +129,6 @@ EXEC, REPORT = re.findall(r"^\$ (.*)", TEXT, re.MULTILINE)
 
 
 @pytest.fixture
-def variables(tmp_path):
-    """Return environment variables with which python3 is the Python of the tests."""
-    python = tmp_path / "bin" / "python3"
-    python.parent.mkdir()
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    python.chmod(0o755)
-    found = simulator_process.environment()
-    return {**found, "PATH": f"{python.parent}{os.pathsep}{found['PATH']}"}
-
-
-@pytest.fixture
-def run(tmp_path, variables):
-    def run_script(script, **more):
-        done = subprocess.run(
-            ["bash", "-ec", script],
-            cwd=tmp_path,
-            env={**variables, **more},
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, f"{script}: {done.stderr.decode()}"
-        return done.stdout
-
-    return run_script
-
-
-@pytest.fixture
 def simulator(start_simulator):
     sim = start_simulator("live-migration")
     sim.advance(10)
@@ -182,35 +152,35 @@ def test_servers_of_the_page_start_as_printed(script, variables):
             process.terminate()
 
 
-def test_clients_of_the_page_send_the_token_as_printed(start_process, run):
+def test_clients_of_the_page_send_the_token_as_printed(start_process, run_printed):
     lines = CLIENTS.splitlines()
     assert len(lines) == 2
     control = start_process(token=TOKEN).control.partition("://")[2]
     for line in lines:
-        assert b'"vms"' in run(line.replace("127.0.0.1:8168", control), IMDS_SIMULATOR_CONTROL_TOKEN=TOKEN)
+        assert b'"vms"' in run_printed(line.replace("127.0.0.1:8168", control), IMDS_SIMULATOR_CONTROL_TOKEN=TOKEN)
 
 
-def test_commands_write_the_report_and_the_notes(simulator, run, tmp_path):
+def test_commands_write_the_report_and_the_notes(simulator, run_printed, tmp_path):
     for line in [*NOTES.splitlines(), REPORT]:
-        run(line, IMDS_SIMULATOR_CONTROL=simulator.control)
+        run_printed(line, IMDS_SIMULATOR_CONTROL=simulator.control)
     page = ReportPage.of(tmp_path / "run.html")
     assert page.steps("vm1") == ["prepared", "recovered"]
     assert page.steps("vm2") == ["the load balancer has drained"]
 
 
-def test_command_with_exec_writes_the_report(run, tmp_path):
+def test_command_with_exec_writes_the_report(run_printed, tmp_path):
     (tmp_path / "rehearse.sh").write_text("#!/bin/sh\n")
     (tmp_path / "rehearse.sh").chmod(0o755)
-    run(EXEC, IMDS_SIMULATOR_LISTEN="127.0.0.1:0", IMDS_SIMULATOR_CONTROL="127.0.0.1:0")
+    run_printed(EXEC, IMDS_SIMULATOR_LISTEN="127.0.0.1:0", IMDS_SIMULATOR_CONTROL="127.0.0.1:0")
     assert "live migration" in ReportPage.of(tmp_path / "run.html").data["title"]
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the hook uses curl")
-def test_hook_sends_notes_and_never_fails(simulator, run):
+def test_hook_sends_notes_and_never_fails(simulator, run_printed):
     event_id = simulator.get("/events/migration")["id"]
     event = {"EVENT_RESOURCE": "vm2", "EVENT_ID": event_id, "IMDS_SIMULATOR_CONTROL": simulator.control}
     for stage in ("prepare", "started", "recover"):
-        run(HOOK, EVENT_STAGE=stage, **event)
+        run_printed(HOOK, EVENT_STAGE=stage, **event)
     lines = simulator.get("/log?what=note")["lines"]
     assert [(each["vm"], each["note"], each["event"]) for each in lines] == [
         ("vm2", "prepared", "migration"),
@@ -218,7 +188,7 @@ def test_hook_sends_notes_and_never_fails(simulator, run):
     ]
     with simulator_process.reserved_port() as port:
         for control in (f"http://127.0.0.1:{port}", ""):
-            run(HOOK, EVENT_STAGE="prepare", **{**event, "IMDS_SIMULATOR_CONTROL": control})
+            run_printed(HOOK, EVENT_STAGE="prepare", **{**event, "IMDS_SIMULATOR_CONTROL": control})
 
 
 def test_control_api_states_the_limits_of_the_code():

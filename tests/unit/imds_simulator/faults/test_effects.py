@@ -10,12 +10,10 @@ import socket
 import threading
 import time
 from email.utils import parsedate_to_datetime
-from urllib.parse import urlsplit
 
 import pytest
 
 from support.simulator.raw_http import (
-    EVENTS,
     HEADER,
     approve,
     connect,
@@ -23,16 +21,12 @@ from support.simulator.raw_http import (
     request_bytes,
     send_raw,
     send_request,
+    send_requests,
 )
 from support.wait import wait_until
 
 JSON = "application/json; charset=utf-8"
 HTML = b"<html><head><title>Sign in</title></head><body><h1>Proxy</h1></body></html>"
-
-
-@pytest.fixture
-def vm1(frozen_simulator):
-    return frozen_simulator.endpoints["vm1"]
 
 
 @pytest.fixture
@@ -266,15 +260,7 @@ def test_fault_refuse_is_in_effect_when_the_control_api_answers(frozen_simulator
 
 def test_fault_status_keeps_the_connection_open(inject, vm1):
     inject("unavailable", requests=1)
-    connection = http.client.HTTPConnection(urlsplit(vm1).netloc, timeout=60)
-    statuses = []
-    for _each in range(2):
-        connection.request("GET", EVENTS, headers=HEADER)
-        answer = connection.getresponse()
-        answer.read()
-        statuses.append(answer.status)
-    connection.close()
-    assert statuses == [503, 200]
+    assert [each.status for each in send_requests(vm1, 2)] == [503, 200]
 
 
 def test_fault_reset_sends_rst_and_faults_are_logged_with_their_requests(frozen_simulator, inject, vm1):

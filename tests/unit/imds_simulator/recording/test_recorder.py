@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -201,25 +201,10 @@ def test_recorder_without_imds_records_the_reason(tmp_path: Path) -> None:
 # -- the process
 
 
-def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "imds_simulator", *map(str, arguments)]
-
-
-def run(*arguments: object, before: Callable[[], None] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=simulator_process.environment(),
-        preexec_fn=before,
-        check=False,
-    )
-
-
 def start_recorder(file: Path, endpoint: str) -> subprocess.Popen[str]:
-    arguments = ("record", "--output", file, "--endpoint", endpoint, "--for", "1h")
-    return subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, text=True, env=simulator_process.environment())
+    arguments = ("record", "--output", str(file), "--endpoint", endpoint, "--for", "1h")
+    command = [sys.executable, "-m", "imds_simulator", *arguments]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=simulator_process.environment())
 
 
 def wait_for_answers(file: Path, count: int) -> None:
@@ -277,7 +262,7 @@ def test_copied_folder_records_without_libraries_and_says_first_what_it_enables(
 def test_full_disk_ends_the_recording_with_its_last_whole_line(tmp_path: Path, endpoint: str) -> None:
     file = tmp_path / "recording"
     arguments = ("record", "--output", file, "--endpoint", endpoint, "--for", "0.5s")
-    assert run(*arguments).returncode == 0
+    assert simulator_process.run(*arguments).returncode == 0
     before = file.read_bytes()
 
     def limit() -> None:
@@ -286,11 +271,11 @@ def test_full_disk_ends_the_recording_with_its_last_whole_line(tmp_path: Path, e
         size = 2 * len(before) - 100
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
-    done = run(*arguments, before=limit)
+    done = simulator_process.run(*arguments, preexec_fn=limit)
     assert done.returncode == 1 and str(file) in done.stderr and "Traceback" not in done.stderr
     after = file.read_bytes()
     assert after.startswith(before) and after.endswith(b"\n") and len(after) > len(before)
-    assert run(*arguments).returncode == 0 and len(lines_of(file)) > after.count(b"\n")
+    assert simulator_process.run(*arguments).returncode == 0 and len(lines_of(file)) > after.count(b"\n")
 
 
 @pytest.mark.parametrize(

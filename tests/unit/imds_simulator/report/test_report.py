@@ -9,8 +9,7 @@ import hashlib
 import json
 import resource
 import signal
-import subprocess
-import sys
+from functools import partial
 
 import pytest
 
@@ -98,24 +97,14 @@ def test_answers_of_another_program_are_refused(tmp_path, capsys, answer):
 # -- the option --report, which writes at the end of every run
 
 
-def simulate(*arguments, command=(), **options):
-    line = [sys.executable, "-m", "imds_simulator", *(["exec"] if command else [])]
-    addresses = ["--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"]
-    return subprocess.run(
-        [*line, *addresses, *map(str, arguments), *(["--", *map(str, command)] if command else [])],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        **{"env": simulator_process.environment(), **options},
-    )
+def execute(report, command, **options):
+    return simulator_process.run("exec", "--report", report, "--", *command, **options)
 
 
 @pytest.mark.parametrize(("command", "code"), [(["true"], 0), (["sh", "-c", "exit 3"], 3), (["/missing"], 127)])
 def test_exec_writes_a_report_also_after_a_failed_command(tmp_path, command, code):
     file = tmp_path / "run.html"
-    done = simulate("--vms", "solo", "--report", file, command=command)
+    done = execute(file, command)
     assert done.returncode == code
     assert done.stderr.count(f"report {file}\n") == 1
     assert ReportPage.of(file).data["events"] == []
@@ -133,7 +122,7 @@ def test_serving_writes_a_report_on_sigterm(start_process, tmp_path):
 def test_exec_writes_a_report_after_sigterm(tmp_path):
     file = tmp_path / "run.html"
     command = ["sh", "-c", 'kill -TERM "$PPID"; exec sleep 60']
-    done = simulate("--report", file, command=command)
+    done = execute(file, command)
     assert done.returncode == 128 + signal.SIGTERM
     assert ReportPage.of(file).data["vms"]
 
@@ -142,7 +131,7 @@ def test_exec_writes_a_report_after_sigterm(tmp_path):
 def test_unwritable_report_is_refused_before_the_run(tmp_path, file):
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
-    done = simulate("--report", tmp_path / file, command=["touch", tmp_path / "ran"])
+    done = execute(tmp_path / file, ["touch", tmp_path / "ran"])
     assert done.returncode == 2
     assert str(tmp_path / file) in done.stderr
     assert "Traceback" not in done.stderr
@@ -154,12 +143,8 @@ def test_report_that_cannot_be_written_later_is_kept_elsewhere(tmp_path, status,
     folder, temporary = tmp_path / "folder", tmp_path / "temporary"
     folder.mkdir()
     temporary.mkdir()
-    done = simulate(
-        "--report",
-        folder / "run.html",
-        command=["sh", "-c", f"rmdir {folder}; exit {status}"],
-        env={**simulator_process.environment(), "TMPDIR": str(temporary)},
-    )
+    variables = {**simulator_process.environment(), "TMPDIR": str(temporary)}
+    done = execute(folder / "run.html", ["sh", "-c", f"rmdir {folder}; exit {status}"], env=variables)
     assert done.returncode == code
     (kept,) = temporary.glob("*.html")
     assert f"the report is in {kept}" in done.stderr
@@ -169,13 +154,10 @@ def test_report_that_cannot_be_written_later_is_kept_elsewhere(tmp_path, status,
 def test_full_disk_keeps_the_earlier_report(tmp_path):
     file = tmp_path / "run.html"
     file.write_text("an earlier one")
-    done = simulate(
-        "--report",
-        file,
-        command=["true"],
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL_DISK, SMALL_DISK)),
-        env={**simulator_process.environment(), "TMPDIR": str(tmp_path)},
-    )
+    variables = {**simulator_process.environment(), "TMPDIR": str(tmp_path)}
+    small = (SMALL_DISK, SMALL_DISK)
+    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, small)
+    done = execute(file, ["true"], preexec_fn=limit, env=variables)
     assert done.returncode == 2
     assert "the report is lost" in done.stderr
     assert "Traceback" not in done.stderr

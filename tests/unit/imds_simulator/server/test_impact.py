@@ -35,11 +35,8 @@ def impact(tmp_path, **more):
 
 
 def wait_for_lines(sim, count):
-    def lines():
-        return sim.get("/log?what=impact-command")["lines"]
-
-    wait_until(lambda: len(lines()) >= count, f"{count} lines")
-    return lines()
+    wait_until(lambda: len(sim.log(what="impact-command")) >= count, f"{count} lines")
+    return sim.log(what="impact-command")
 
 
 def test_impact_commands_run_once_per_vm_and_phase(start_simulator, tmp_path):

@@ -43,12 +43,8 @@ def schedule_other(sim, name, **more):
     sim.post("/events", {"type": "Freeze", "resources": ["vm1"], "name": name, **more})
 
 
-def lines(sim, what="notification"):
-    return sim.get("/log?what=" + what)["lines"]
-
-
 def results(sim, what="notification"):
-    return [line["result"] for line in lines(sim, what)]
+    return [line["result"] for line in sim.log(what=what)]
 
 
 def wait_for_results(sim, count, what="notification"):
@@ -99,8 +95,8 @@ def test_disorder_and_duplicates_are_equal_for_one_seed(publish):
             # the last event comes after all others: no notification about them can follow
             schedule_other(sim, "last")
             sim.advance(60)
-            wait_until(lambda: "last" in [line["event"] for line in lines(sim)])
-            return [line["event"] for line in lines(sim) if line["event"] != "last"]
+            wait_until(lambda: "last" in [line["event"] for line in sim.log(what="notification")])
+            return [line["event"] for line in sim.log(what="notification") if line["event"] != "last"]
 
     orders = [order(seed) for seed in (1, 1, 2)]
     assert orders[0] == orders[1] != orders[2]
@@ -133,8 +129,8 @@ def test_attempts_are_bounded(publish, hook):
     sim.advance(36000)
     schedule_other(sim, "other")
     wait_for_results(sim, 5)
-    attempts = [line["result"] for line in lines(sim) if line["id"] == ID and line["status"] == "Scheduled"]
-    assert attempts == ["again", "again", "failed"]
+    of_event = [line for line in sim.log(what="notification") if (line["id"], line["status"]) == (ID, "Scheduled")]
+    assert [line["result"] for line in of_event] == ["again", "again", "failed"]
 
 
 def test_final_answers_are_not_repeated(publish, hook):
@@ -152,7 +148,7 @@ def test_unreachable_web_hook_is_tried_again(publish):
         assert wait_for_results(sim, 1) == ["again"]
         sim.advance(10)
         assert wait_for_results(sim, 2) == ["again", "failed"]
-        assert all(line["error"] for line in lines(sim))
+        assert all(line["error"] for line in sim.log(what="notification"))
 
 
 def test_slow_web_hook_does_not_delay_imds(publish):

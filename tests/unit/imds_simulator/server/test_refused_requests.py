@@ -41,7 +41,7 @@ def send_refused(endpoint):
 
 
 def test_probe_of_missing_route_does_not_count_for_the_rate_limit(start_simulator):
-    endpoint = start_simulator({"groups": GROUPS}, args=["--strict"]).endpoints["vm1"]
+    endpoint = start_simulator({"groups": GROUPS, "knobs": {"strict": True}}).endpoint
     assert {send_request(endpoint, path).status for path in OTHER_CLOUDS * 3} == {404}
     assert [send_request(endpoint).status for _each in range(6)] == [200] * 5 + [429]
 
