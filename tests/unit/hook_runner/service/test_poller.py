@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import queue
 import random
-import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -31,31 +29,8 @@ TWO = parse_document(
 EVENT = TWO._replace(events=TWO.events[:1])
 GROWN = EVENT._replace(events=(EVENT.events[0]._replace(resources=("vm1", "vm2")),))
 SICK = ImdsRefused("answered 503", "http://127.0.0.1", 503)
-TIMEOUT = 30
-
-
-class Script:
-    """A stand-in for the client: returns the answers that the test puts into `answers`, and waits for them."""
-
-    requests_sent = 0
-    versions_of_a_poll = 1
-
-    def __init__(self) -> None:
-        self.answers: queue.Queue[EventDocument | Exception] = queue.Queue()
-        self.approved: list[list[str]] = []
-        self.asked = threading.Semaphore(0)
-
-    def events(self, within: float | None = None) -> EventDocument:
-        self.asked.release()
-        answer = self.answers.get()
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def approve(self, ids: list[str], within: float | None = None) -> None:
-        self.approved.append(ids)
-        if ids == ["sick"]:
-            raise SICK
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+Says = Callable[[float], EventDocument | Exception]
 
 
 class Report(NamedTuple):
@@ -69,7 +44,7 @@ class Reports:
     """The poller's inbox, which keeps what the messages call. A date sets the clock, as the intake does."""
 
     def __init__(self, clock: ServerClock) -> None:
-        self._reports: queue.Queue[Report] = queue.Queue()
+        self._reports: list[Report] = []
         self._clock = clock
 
     def put(self, message: Message) -> None:
@@ -80,98 +55,21 @@ class Reports:
             if what == "document_received":
                 for date, at in arguments[1]:
                     self._clock.synchronise(date, at)
-            self._reports.put(Report(what, arguments))
+            self._reports.append(Report(what, arguments))
 
         return keep
 
-    def next(self) -> Report:
-        return self._reports.get(timeout=TIMEOUT)
-
     def all(self) -> list[Report]:
-        return [self._reports.get() for _report in range(self._reports.qsize())]
-
-
-def started(script: Script) -> tuple[Poller, Reports]:
-    clock = ServerClock()
-    reports = Reports(clock)
-    settings = DEFAULTS._replace(interval=0.01, resource_name="vm1")
-    poller = Poller(script, settings, clock, ImdsHealth(), reports)  # type: ignore[arg-type]
-    poller.deliver_unchanged(False)
-    poller.start()
-    return poller, reports
-
-
-def test_unchanged_document_is_delivered_only_on_request() -> None:
-    script = Script()
-    poller, news = started(script)
-    for answer in (NOTHING, NOTHING, EVENT, EVENT, NOTHING):
-        script.answers.put(answer)
-    delivered = [news.next() for _document in range(3)]
-    assert [(each.what, len(each.arguments[0].events)) for each in delivered] == [
-        ("document_received", 0),
-        ("document_received", 1),
-        ("document_received", 0),
-    ]
-    poller.deliver_unchanged(True)
-    for _document in range(2):
-        script.answers.put(NOTHING)
-        assert news.next().what == "document_received"
-    assert news.all() == [] and not poller.is_stuck()
-
-
-def test_approvals_are_sent_one_by_one_with_a_poll_after_each() -> None:
-    script = Script()
-    poller, news = started(script)
-    script.answers.put(TWO)
-    assert news.next().what == "document_received"
-    poller.deliver_unchanged(True)
-    for event in TWO.events:
-        poller.approve(event)
-    for _look in range(3):
-        script.answers.put(TWO)
-    delivered = [news.next() for _answer in range(5)]
-    answered = [each.arguments for each in delivered if each.what == "approval_answered"]
-    assert answered == [("a", None), ("sick", SICK)] and script.approved == [["A"], ["sick"]]
-    documents = [each.what == "document_received" for each in delivered]
-    assert sum(documents) == 3 and documents[-1]
-
-
-@pytest.mark.parametrize(
-    "newer, message", [(GROWN, "document_received"), (NOTHING, "document_received"), (SICK, "poll_failed")]
-)
-def test_approval_of_an_event_that_changed_since_the_decision_is_withheld(newer: Any, message: str) -> None:
-    script = Script()
-    poller, news = started(script)
-    script.answers.put(EVENT)
-    assert news.next().what == "document_received"
-    # while it polls again: the approval must follow this poll and not a later one
-    for _look in range(2):
-        assert script.asked.acquire(timeout=TIMEOUT)
-    poller.approve(EVENT.events[0])
-    script.answers.put(newer)
-    assert [news.next().what for _news in range(2)] == [message, "approval_withheld"]
-    assert script.approved == []
-
-
-def test_program_error_in_a_poll_is_delivered_and_ends_nothing() -> None:
-    script = Script()
-    poller, news = started(script)
-    script.answers.put(RuntimeError("odd"))
-    missed = news.next()
-    assert missed.what == "poll_failed" and "odd" in str(missed.arguments[0])
-    script.answers.put(NOTHING)
-    assert news.next().what == "document_received" and not poller.is_stuck()
-
-
-NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
-Says = Callable[[float], EventDocument | Exception]
+        """Return the reports since the last call."""
+        found, self._reports = self._reports, []
+        return found
 
 
 class Moved:
     """A poller without its thread, on a clock that only pauses and slow answers move.
 
     The client's answers come from `says`, and those about the VM from `names`; `asked` and `asked_for_name` have the
-    times of its requests. `host_is_off` is the error of the host's own clock in seconds.
+    times of its requests, `approved` the ids. `host_is_off` is the error of the host's own clock in seconds.
     """
 
     def __init__(
@@ -188,6 +86,7 @@ class Moved:
         self.requests_sent = 0
         self.versions_of_a_poll = 1
         self.asked: list[float] = []
+        self.approved: list[list[str]] = []
         clock = ServerClock(lambda: self.now, lambda: NOON + timedelta(seconds=self.now + host_is_off))
         self.news = Reports(clock)
         settings = DEFAULTS if names else DEFAULTS._replace(resource_name="vm1")
@@ -207,18 +106,71 @@ class Moved:
             raise answer
         return answer
 
+    def approve(self, ids: list[str], within: float | None = None) -> None:
+        self.approved.append(ids)
+        if ids == ["sick"]:
+            raise SICK
+
     def instance(self, within: float | None = None) -> dict[str, Any]:
         self.asked_for_name.append(self.now)
         return next(self._names)
 
+    def poll(self) -> None:
+        pause = self.poller.poll_once()  # which moves the clock, too
+        self.now += pause
+
     def until(self, end: float) -> Moved:
         while self.now < end:
-            pause = self.poller.poll_once()  # which moves the clock, too
-            self.now += pause
+            self.poll()
         return self
+
+    def polls(self, count: int) -> list[Report]:
+        """Poll so many times, and return the news."""
+        for _poll in range(count):
+            self.poll()
+        return self.news.all()
 
     def pauses(self) -> list[float]:
         return [later - earlier for earlier, later in zip(self.asked, self.asked[1:])]
+
+
+def test_unchanged_document_is_delivered_only_on_request() -> None:
+    answers = iter((NOTHING, NOTHING, EVENT, EVENT, *[NOTHING] * 3))
+    moved = Moved(lambda now: next(answers))
+    assert [(each.what, len(each.arguments[0].events)) for each in moved.polls(5)] == [
+        ("document_received", 0),
+        ("document_received", 1),
+        ("document_received", 0),
+    ]
+    moved.poller.deliver_unchanged(True)
+    assert [each.what for each in moved.polls(2)] == ["document_received"] * 2 and not moved.poller.is_stuck()
+
+
+def test_approvals_are_sent_one_by_one_with_a_poll_after_each() -> None:
+    moved = Moved(lambda now: TWO)
+    moved.polls(1)
+    moved.poller.deliver_unchanged(True)
+    for event in TWO.events:
+        moved.poller.approve(event)
+    news = moved.polls(2)
+    assert [each.what for each in news] == ["approval_answered", "document_received"] * 2
+    assert [each.arguments for each in news[::2]] == [("a", None), ("sick", SICK)]
+    assert moved.approved == [["A"], ["sick"]] and moved.pauses()[-1] < 0.5
+
+
+@pytest.mark.parametrize(
+    "newer, message", [(GROWN, "document_received"), (NOTHING, "document_received"), (SICK, "poll_failed")]
+)
+def test_approval_of_an_event_that_changed_since_the_decision_is_withheld(newer: Any, message: str) -> None:
+    def says(_now: float) -> Any:
+        if len(moved.asked) == 2:
+            # while it polls again
+            moved.poller.approve(EVENT.events[0])
+        return EVENT if len(moved.asked) == 1 else newer
+
+    moved = Moved(says)
+    assert [each.what for each in moved.polls(3)][:3] == ["document_received", message, "approval_withheld"]
+    assert moved.approved == []
 
 
 def test_the_first_good_document_after_an_error_is_news() -> None:
