@@ -9,6 +9,7 @@ import io
 import logging
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
@@ -30,11 +31,16 @@ def fields_of(message: bytes) -> dict[str, str]:
     return dict(line.split("=", 1) for line in message.decode().splitlines())
 
 
-def listener(path: Path) -> socket.socket:
-    received = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    received.bind(str(path))
-    received.settimeout(30)
-    return received
+@pytest.fixture
+def journald(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """The socket of a journald to which stderr leads."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as received:
+        received.bind(str(tmp_path / "socket"))
+        received.settimeout(30)
+        monkeypatch.setattr(log_module, "JOURNALD_SOCKET", str(tmp_path / "socket"))
+        about = os.fstat(2)
+        monkeypatch.setenv("JOURNAL_STREAM", f"{about.st_dev}:{about.st_ino}")
+        yield received
 
 
 def test_lines_of_text_carry_the_fields_behind_them() -> None:
@@ -62,42 +68,34 @@ def test_a_closed_stream_stops_nothing() -> None:
     log(stream).info("no reader")
 
 
-def test_journald_gets_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with listener(tmp_path / "socket") as received:
-        monkeypatch.setattr(log_module, "JOURNALD_SOCKET", str(tmp_path / "socket"))
-        about = os.fstat(2)
-        monkeypatch.setenv("JOURNAL_STREAM", f"{about.st_dev}:{about.st_ino}")
-        log().log(LEVELS["notice"], "appeared", extra=with_fields(azure_event_id="A1", azure_event_status="Scheduled"))
-        assert fields_of(received.recv(65536)) == {
-            "MESSAGE": "appeared",
-            "PRIORITY": "5",
-            "SYSLOG_IDENTIFIER": "azure-scheduled-events",
-            "AZURE_EVENT_ID": "A1",
-            "AZURE_EVENT_STATUS": "Scheduled",
-        }
+def test_journald_gets_fields(journald: socket.socket) -> None:
+    log().log(LEVELS["notice"], "appeared", extra=with_fields(azure_event_id="A1", azure_event_status="Scheduled"))
+    assert fields_of(journald.recv(65536)) == {
+        "MESSAGE": "appeared",
+        "PRIORITY": "5",
+        "SYSLOG_IDENTIFIER": "azure-scheduled-events",
+        "AZURE_EVENT_ID": "A1",
+        "AZURE_EVENT_STATUS": "Scheduled",
+    }
 
 
-def test_a_journald_that_does_not_read_costs_lines_and_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with listener(tmp_path / "socket") as received:
-        monkeypatch.setattr(log_module, "JOURNALD_SOCKET", str(tmp_path / "socket"))
-        about = os.fstat(2)
-        monkeypatch.setenv("JOURNAL_STREAM", f"{about.st_dev}:{about.st_ino}")
-        logger = log()
-        for number in range(3000):
-            logger.info(str(number))
-        received.setblocking(False)
-        taken = 0
-        try:
-            while received.recv(65536):
-                taken += 1
-        except BlockingIOError:
-            pass
-        logger.info("again")
-        assert 0 < taken < 3000
-        assert [fields_of(received.recv(65536))["MESSAGE"] for _line in range(2)] == [
-            f"{3000 - taken} lines were lost: the reader was too slow",
-            "again",
-        ]
+def test_a_journald_that_does_not_read_costs_lines_and_no_time(journald: socket.socket) -> None:
+    logger = log()
+    for number in range(3000):
+        logger.info(str(number))
+    journald.setblocking(False)
+    taken = 0
+    try:
+        while journald.recv(65536):
+            taken += 1
+    except BlockingIOError:
+        pass
+    logger.info("again")
+    assert 0 < taken < 3000
+    assert [fields_of(journald.recv(65536))["MESSAGE"] for _line in range(2)] == [
+        f"{3000 - taken} lines were lost: the reader was too slow",
+        "again",
+    ]
 
 
 def test_a_reader_that_does_not_read_costs_lines_and_no_time() -> None:

@@ -114,12 +114,9 @@ def test_a_link_beside_dots_is_resolved_as_the_kernel_does(home: Path, tmp_path:
 
 
 @pytest.mark.parametrize("target", ["20-hook", "absent", "10-hook/below"])
-def test_a_link_to_nowhere_or_to_itself_is_not_trusted(home: Path, target: str) -> None:
+def test_a_link_to_nowhere_or_to_itself_and_a_missing_file_are_not_trusted(home: Path, target: str) -> None:
     (home / "prepare/20-hook").symlink_to(target)
     assert "cannot be examined" in reason(home, "prepare/20-hook")
-
-
-def test_a_missing_file_and_an_impossible_name_are_not_trusted(home: Path) -> None:
     assert "cannot be examined: No such file" in reason(home, "prepare/absent")
     assert "cannot be examined" in (permission_problem(str(home) + "/a\0b", str(home), OWNERS) or "")
 

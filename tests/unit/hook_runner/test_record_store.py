@@ -369,19 +369,6 @@ def test_folder_that_was_removed_is_made_again(directory: Path, removed: str) ->
     assert store.error is None and again.records.maintenance == store.records.maintenance and again.vm.name == "vm1"
 
 
-def test_records_of_another_vm_are_kept_and_forgotten(directory: Path) -> None:
-    store = start(directory)
-    closed = save(store, "vm1")
-    close(store, closed)
-    opened = save(store)
-    copy = start(directory, "two")
-    copy.begin_anew("the records are those of vm1")
-    assert (copy.records.maintenance, copy.vm, copy.error) == (None, Vm(), None)
-    assert content(directory) == [] and start(directory, "two").records.maintenance is None
-    (aside,) = copy.set_aside()
-    assert content(Path(aside)) == [opened, closed] and record_files.stored(aside).own_name == "vm1"
-
-
 def test_records_of_another_vm_that_cannot_be_moved_are_not_overwritten(directory: Path) -> None:
     theirs = save(start(directory), "vm1")
     copy = start(directory, "two")

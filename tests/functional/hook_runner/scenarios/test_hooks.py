@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
+from hook_runner.records import Cause
 from support.daemon.hook_scripts import HANGS, KEEPS_INPUT, TALKS
 from support.daemon.runner_harness import RunnerHarness
 from support.daemon.simulated_azure import Azure
@@ -43,7 +44,7 @@ def test_hook_that_others_can_write_since_the_start_is_not_run_and_has_failed(az
     vm.poll(after=1)
     assert vm.ran() == ["prepare/20-b"] and azure.requests("POST") == []
     run = vm.maintenance(event).runs[0]
-    assert run.state == "failed" and "can be written by others" in run.reason
+    assert (run.state, run.cause) == ("failed", Cause.REFUSED) and "can be written by others" in run.reason
 
 
 def test_unit_that_another_program_stops_was_interrupted_and_runs_again(azure: Azure, vm: RunnerHarness) -> None:

@@ -85,14 +85,6 @@ def test_file_without_x_bit_and_folder_are_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_a_hook_that_others_can_write_is_refused_and_the_others_are_not(tmp_path: Path) -> None:
-    put(tmp_path, "prepare/10-x", 0o775)
-    put(tmp_path, "prepare/20-x")
-    first, second = find(tmp_path)[0]["prepare"]
-    assert "10-x can be written by others" in (first.problem or "")
-    assert second.problem is None
-
-
 @pytest.mark.parametrize("path", [".", "prepare"])
 @pytest.mark.parametrize("hooks", [(), ("10-x", "20-x")])
 def test_a_folder_that_others_can_write_is_one_refused_hook_also_when_it_is_empty(

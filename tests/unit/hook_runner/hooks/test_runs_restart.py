@@ -179,17 +179,6 @@ def test_unit_that_systemd_refuses_is_not_started(runs: RunsHarness) -> None:
     assert runs.files() == [] and runs.systemd.units() == []
 
 
-def test_hook_that_vanished_or_may_not_be_executed_is_not_started(runs: RunsHarness) -> None:
-    hook = runs.hook("exit 0\n")
-    os.chmod(hook.path, 0o644)
-    with pytest.raises(Refused, match="executable"):
-        runs.start(hook)
-    os.unlink(hook.path)
-    with pytest.raises(Refused, match="executable"):
-        runs.start(hook)
-    assert runs.files() == [] and runs.systemd.units() == []
-
-
 def test_interpreter_that_is_missing_is_the_reason_of_the_failure(runs: RunsHarness) -> None:
     result = runs.run(runs.hook("#!/no/such/interpreter\n"))
     assert (result.exit_status, result.cause) == (None, Cause.NOT_STARTED) and "interpreter" in result.error

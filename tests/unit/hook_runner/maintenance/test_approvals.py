@@ -12,6 +12,7 @@ import pytest
 
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.errors import ImdsError
+from hook_runner.hooks.discovery import Hook
 from hook_runner.records import ACCEPTED, FAILED, REFUSED, SENT
 from support.daemon.machine_driver import Driver, event, hook, rules
 
@@ -41,23 +42,14 @@ def test_hooks_run_while_the_disk_is_full() -> None:
     assert (vm.begun, vm.prepared(), vm.sent) == (["prepare/10-drain"], "ok", [])
 
 
-def test_failed_preparation_is_approved_only_if_the_rule_says_so() -> None:
-    policy = rules({"approve": {"when": "after_prepare", "on_failure": "approve"}})
-    for given, sent in ((None, []), (policy, ["e1"])):
-        vm = Driver(DRAIN, policy=given) if given else Driver(DRAIN)
+@pytest.mark.parametrize("hooks", [(DRAIN,), (hook("prepare/10-drain", on_failure="stop"), hook("prepare/20-later"))])
+def test_failed_preparation_is_approved_only_if_the_rule_says_so(hooks: tuple[Hook, ...]) -> None:
+    for more, sent in (({}, []), ({"on_failure": "approve"}, ["e1"])):
+        vm = Driver(*hooks, policy=rules({"approve": {"when": "after_prepare", **more}}))
         vm.read(event())
         vm.end_hook(FAILED)
         vm.seconds(2, event())
         assert vm.sent == sent
-
-
-def test_failed_preparation_that_stops_its_stage_is_approved_if_the_rule_says_so() -> None:
-    policy = rules({"approve": {"when": "after_prepare", "on_failure": "approve"}})
-    vm = Driver(hook("prepare/10-drain", on_failure="stop"), hook("prepare/20-later"), policy=policy)
-    vm.read(event())
-    vm.end_hook(FAILED)
-    vm.seconds(2, event())
-    assert vm.sent == ["e1"]
 
 
 def test_nothing_is_approved_between_a_failed_poll_and_the_next_document() -> None:

@@ -16,6 +16,14 @@ DRAIN = hook("prepare/10-drain")
 JOIN, NOTE = hook("recover/10-join"), hook("started/10-note")
 
 
+def recovering() -> Driver:
+    """Return a VM whose event is gone, and whose recover hook runs."""
+    vm = Driver(JOIN)
+    vm.read(event())
+    vm.seconds(4)
+    return vm
+
+
 def test_recover_hooks_run_also_if_nothing_was_prepared() -> None:
     vm = Driver(JOIN)
     vm.seconds(1, event(status="Started"))
@@ -47,9 +55,7 @@ def test_event_without_prepare_hooks_is_approved_after_the_recovery_that_runs() 
 
 
 def test_recover_hook_is_repeated_later_and_later_until_it_succeeds() -> None:
-    vm = Driver(JOIN)
-    vm.read(event())
-    vm.seconds(4)
+    vm = recovering()
     begins = []
     for _ in range(8):
         vm.end_hook(FAILED)
@@ -63,30 +69,18 @@ def test_recover_hook_is_repeated_later_and_later_until_it_succeeds() -> None:
 
 
 def test_recover_hook_that_was_interrupted_is_repeated_at_once_twice() -> None:
-    vm = Driver(JOIN)
-    vm.read(event())
-    vm.seconds(4)
+    vm = recovering()
     for begun in (2, 3, 3):
         vm.end_hook(INTERRUPTED)
         assert len(vm.begun) == begun
 
 
-def test_clock_that_was_set_back_does_not_prolong_a_pause() -> None:
-    vm = Driver(JOIN)
-    vm.read(event())
-    vm.seconds(4)
+@pytest.mark.parametrize(("step", "begun"), [(-3600, 2), (-0.1, 1)], ids=["far", "a-little"])
+def test_clock_that_was_set_back_prolongs_no_pause_and_a_little_ends_none(step: float, begun: int) -> None:
+    vm = recovering()
     vm.end_hook(FAILED)
-    vm.wait(-3600)
-    assert len(vm.begun) == 2
-
-
-def test_clock_that_was_set_back_a_little_does_not_end_a_pause() -> None:
-    vm = Driver(JOIN)
-    vm.read(event())
-    vm.seconds(4)
-    vm.end_hook(FAILED)
-    vm.wait(-0.1)
-    assert len(vm.begun) == 1
+    vm.wait(step)
+    assert len(vm.begun) == begun
 
 
 def test_operator_repeats_a_recovery_at_once_or_gives_it_up() -> None:
@@ -115,9 +109,7 @@ def test_input_of_a_recover_hook_is_the_most_severe_event_of_its_types() -> None
 
 
 def test_maintenance_that_fails_to_recover_for_months_stays_small() -> None:
-    vm = Driver(JOIN)
-    vm.read(event())
-    vm.seconds(4)
+    vm = recovering()
     for _ in range(100):
         vm.end_hook(FAILED)
         vm.wait(600)
@@ -129,28 +121,18 @@ def test_maintenance_that_fails_to_recover_for_months_stays_small() -> None:
 # -- restarts, reboots, full disks
 
 
-def test_run_without_a_unit_begins_again_if_it_had_not_begun() -> None:
+@pytest.mark.parametrize(("has_begun", "attempt"), [(False, 1), (True, 2)])
+def test_run_without_a_unit_begins_again_and_was_interrupted_if_it_had_begun(has_begun: bool, attempt: int) -> None:
     vm = Driver(DRAIN)
-    vm.makes_units = False
+    vm.makes_units = has_begun
     vm.read(event())
+    vm.seconds(1, event())
     _state, maintenance = vm.written
-    assert maintenance is not None and maintenance.runs[0].state == STARTING
+    assert maintenance is not None and (maintenance.runs[0].state == STARTING) is not has_begun
     vm = vm.restarted()
     vm.machine.runs.lost(maintenance.runs[0].number, vm.now)
     vm.seconds(1, event())
-    assert vm.run is not None and vm.run.attempt == 1
-
-
-def test_run_without_a_unit_was_interrupted_if_it_had_begun() -> None:
-    vm = Driver(DRAIN)
-    vm.read(event())
-    vm.seconds(1, event())
-    assert vm.written[1] is not None
-    number = vm.written[1].runs[0].number
-    vm = vm.restarted()
-    vm.machine.runs.lost(number, vm.now)
-    vm.seconds(1, event())
-    assert vm.run is not None and vm.run.attempt == 2
+    assert vm.run is not None and vm.run.attempt == attempt
 
 
 def test_reboot_undoes_successes_that_do_not_persist() -> None:
@@ -164,9 +146,7 @@ def test_reboot_undoes_successes_that_do_not_persist() -> None:
 
 
 def test_recovery_continues_at_once_if_all_events_are_gone() -> None:
-    vm = Driver(JOIN)
-    vm.read(event())
-    vm.seconds(4)
+    vm = recovering()
     vm.end_hook(FAILED)
     vm = vm.restarted()
     vm.wait(10)
