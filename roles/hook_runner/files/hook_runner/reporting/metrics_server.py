@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import socketserver
 import threading
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-# threads that answer; further connections wait until the kernel refuses them
-_MOST_CONNECTIONS = 4
+# a further connection takes the place of the oldest one
+_MOST_CONNECTIONS = 8
+# connections that the kernel keeps until they are accepted
+_MOST_WAITING = 64
 # seconds for the request and the answer together
-_CONNECTION_LIMIT = 5.0
+CONNECTION_LIMIT = 5.0
+# seconds between two looks of serve_forever() for its end, which never comes
+_INTERVAL = 3600.0
 
 
 class _Handler(WSGIRequestHandler):
@@ -22,15 +27,39 @@ class _Handler(WSGIRequestHandler):
         """Log nothing: a line for each request would fill the log."""
 
 
-class _Server(WSGIServer):
+class _Server(socketserver.ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+    request_queue_size = _MOST_WAITING
+
+    def __init__(self, *arguments: Any) -> None:
+        # the oldest first
+        self._connections: list[socket.socket] = []
+        super().__init__(*arguments)
+
+    def server_bind(self) -> None:
+        """Bind as HTTPServer does, but do not ask DNS for the name of the address: an answer may take long."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.socket.getsockname()[:2]
+        self.setup_environ()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        for connection in self._connections[: 1 - _MOST_CONNECTIONS]:
+            _disconnect(connection)
+        self._connections.append(request)
+        super().process_request(request, client_address)
+
     def finish_request(self, request: Any, client_address: Any) -> None:
-        limit = threading.Timer(_CONNECTION_LIMIT, _disconnect, (request,))
+        limit = threading.Timer(CONNECTION_LIMIT, _disconnect, (request,))
         limit.daemon = True
         limit.start()
         try:
             super().finish_request(request, client_address)
         finally:
             limit.cancel()
+
+    def shutdown_request(self, request: Any) -> None:
+        self._connections.remove(request)
+        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log nothing: the client has disconnected, or its time was over."""
@@ -48,13 +77,7 @@ def serve(address: str, app: Any) -> None:
     """
     host, _colon, port = address.rpartition(":")
     server = make_server(host.strip("[]"), int(port), app, _ServerV6 if ":" in host else _Server, _Handler)
-    for _number in range(_MOST_CONNECTIONS):
-        threading.Thread(target=_answer, args=(server,), name="metrics", daemon=True).start()
-
-
-def _answer(server: WSGIServer) -> None:
-    while True:
-        server.handle_request()
+    threading.Thread(target=server.serve_forever, args=(_INTERVAL,), name="metrics", daemon=True).start()
 
 
 def _disconnect(connection: socket.socket) -> None:
