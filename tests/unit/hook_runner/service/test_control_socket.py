@@ -60,6 +60,25 @@ def seconds_to_serve(control: ControlSocket) -> float:
     return min(took)
 
 
+@pytest.mark.parametrize("part", [b"", b'{"text": "x'])
+def test_part_of_an_answer_is_an_error(tmp_path: Path, part: bytes) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / NAME))
+        listener.listen()
+
+        def answer() -> None:
+            channel, _address = listener.accept()
+            with channel:
+                channel.recv(65536)
+                channel.sendall(part)
+
+        server = threading.Thread(target=answer)
+        server.start()
+        with pytest.raises(OSError, match="closed the connection before the end of its answer"):
+            send_request(str(tmp_path), {"ask": "status"})
+        server.join()
+
+
 def test_question_that_has_arrived_is_answered_in_one_loop_of_the_daemon(control: ControlSocket) -> None:
     """A loop takes seconds while the disk is slow."""
     with client(control) as asking:

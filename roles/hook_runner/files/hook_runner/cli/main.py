@@ -10,7 +10,6 @@ configuration is not usable.
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Sequence
 
@@ -36,9 +35,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         remedy = "this needs root, or the group of control_group, or for status and history that of status_group"
         subject = error.filename or " ".join(words[:1])
         return exit_with_error(NOT_PERMITTED, as_json, f"{subject}: {error.strerror or error}; {remedy}")
-    except BrokenPipeError:
-        # the reader of the output has ended
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return OK
     except (AlreadyRunning, OSError) as error:
         return exit_with_error(PROBLEM, as_json, str(error))

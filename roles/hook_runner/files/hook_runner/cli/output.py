@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any, NamedTuple
 
@@ -34,7 +35,10 @@ def print_result(result: Result, as_json: bool) -> int:
     """Print a result and return its status. Characters that the locale cannot encode are escaped."""
     encoding = sys.stdout.encoding or "ascii"
     shown = json.dumps(result.data, indent=2) if as_json else result.text
-    print(shown.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+    try:
+        print(shown.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+    except BrokenPipeError:  # the reader has ended; Python flushes once more at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return result.status
 
 

@@ -32,6 +32,7 @@ READ_ONLY = ("status", "history")
 MAX_REQUEST = 65536
 # bytes of an answer that a client reads
 _MAX_ANSWER = 1 << 26
+_LOG = "journalctl --unit azure-scheduled-events"
 # clients of one socket at a time; a further one takes the place of the oldest client of the user who has most of them
 _MOST_CLIENTS = 8
 # clients that the kernel keeps in their order until they are accepted; a further one waits for a place. One user can
@@ -212,7 +213,7 @@ def send_request(directory: str, request: Mapping[str, Any], timeout: float = 10
         FileNotFoundError: no daemon runs.
         ConnectionRefusedError: no daemon runs.
         PermissionError: this user may not connect.
-        OSError: the daemon does not answer.
+        OSError: the daemon does not answer in time, or not completely; the text is one sentence.
     """
     try:
         return _asked(os.path.join(directory, NAME), request, timeout)
@@ -230,25 +231,39 @@ def _asked(path: str, request: Mapping[str, Any], timeout: float) -> dict[str, A
         channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
         try:
             channel.connect(path)
-        except BlockingIOError:
-            raise socket.timeout("timed out") from None
-        channel.settimeout(max(0.01, until - time.monotonic()))
-        channel.sendall(json.dumps(request).encode("ascii") + b"\n")
-        text = bytearray()
-        while not text.endswith(b"\n") and len(text) < _MAX_ANSWER:
-            left = until - time.monotonic()
-            if left <= 0:
-                raise socket.timeout("timed out")
-            channel.settimeout(left)
-            piece = channel.recv(65536)
-            if not piece:
-                break
-            text += piece
-    try:
-        answer = json.loads(text)
-    except ValueError as error:
-        raise OSError(f"the service sent an invalid answer: {error}") from None
-    return answer if isinstance(answer, dict) else {}
+            answer = _exchange(channel, json.dumps(request).encode("ascii") + b"\n", until)
+        except (BlockingIOError, socket.timeout):
+            raise OSError(f"the service did not answer within {timeout:g} s; its log says why: {_LOG}") from None
+        except (BrokenPipeError, ConnectionResetError):
+            answer = b""
+    if not answer.endswith(b"\n"):
+        raise OSError(
+            "the service closed the connection before the end of its answer: it is stopping, or has too many clients;"
+            " see `azure-scheduled-events status`, and repeat the command"
+        )
+    return dict(json.loads(answer))
+
+
+def _exchange(channel: socket.socket, request: bytes, until: float) -> bytes:
+    """Send a request and return what was received: a line, or less if the daemon closed the connection.
+
+    Raises:
+        socket.timeout: the line is not complete until then, in monotonic seconds.
+        OSError: the daemon closed the connection.
+    """
+    channel.settimeout(max(0.01, until - time.monotonic()))
+    channel.sendall(request)
+    text = bytearray()
+    while not text.endswith(b"\n") and len(text) < _MAX_ANSWER:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise socket.timeout
+        channel.settimeout(left)
+        piece = channel.recv(65536)
+        if not piece:
+            break
+        text += piece
+    return bytes(text)
 
 
 def _identity_of(path: str) -> tuple[int, int]:
