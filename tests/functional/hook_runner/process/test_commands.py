@@ -270,6 +270,9 @@ def test_history_over_the_socket_says_what_it_leaves_out(azure: Azure) -> None:
         assert (code, shown) == (0, 200) and "the newest 200 of 201 maintenances" in said
         assert history_of_nobody() == (0, 20, "")
         assert len(vm.data("history", "--all")[1]) == 201
+        vm.stop()
+        code, _members, said = history_of_nobody()
+        assert code == 3 and "the service does not run; without it only root may read the history" in said
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

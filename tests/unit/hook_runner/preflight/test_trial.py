@@ -79,6 +79,7 @@ def test_hook_that_others_could_write_is_refused(site: Site) -> None:
     site.hook("prepare/10-a", SHELL + f"touch {site.folder}/ran\n", 0o777)
     done = attempt(site, "10-a", "--json")
     assert done.returncode == 1 and "can be written by others" in json.loads(done.stdout)["error"]
+    assert "really runs" not in done.stderr
     assert not (site.folder / "ran").exists()
 
 

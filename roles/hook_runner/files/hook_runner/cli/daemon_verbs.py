@@ -18,7 +18,7 @@ from hook_runner.service.control_socket import send_request
 def show_status(options: argparse.Namespace) -> Result:
     """Run the verb `status`."""
     try:
-        data = _ask(options, "status")
+        data = ask(options, "status")
     except CommandError as error:
         if error.status != NOT_RUNNING:
             raise
@@ -28,7 +28,7 @@ def show_status(options: argparse.Namespace) -> Result:
 
 def approve_event(options: argparse.Namespace) -> Result:
     """Run the verb `approve`."""
-    answer = _ask(
+    answer = ask(
         options,
         "approve",
         "; it is the one that approves",
@@ -48,7 +48,7 @@ def approve_event(options: argparse.Namespace) -> Result:
 
 def recover_host(options: argparse.Namespace) -> Result:
     """Run the verb `recover`."""
-    answer = _ask(options, "recover", "; it is the one that recovers", id=options.id, give_up=options.give_up)
+    answer = ask(options, "recover", "; it is the one that recovers", id=options.id, give_up=options.give_up)
     if not answer["found"]:
         text = f"the open maintenance is not {options.id}, and has no such event; see `azure-scheduled-events status`"
         raise CommandError(NO_SUCH_EVENT, text, found=False)
@@ -57,16 +57,25 @@ def recover_host(options: argparse.Namespace) -> Result:
 
 def pause_service(options: argparse.Namespace) -> Result:
     """Run the verb `pause`."""
-    return _result(_ask(options, "pause", "; nothing is paused", reason=options.reason, **options.until))
+    return _result(ask(options, "pause", "; nothing is paused", reason=options.reason, **options.until))
 
 
 def resume_service(options: argparse.Namespace) -> Result:
     """Run the verb `resume`."""
-    return _result(_ask(options, "resume", "; nothing is resumed"))
+    return _result(ask(options, "resume", "; nothing is resumed"))
 
 
-def _ask(options: argparse.Namespace, verb: str, consequence: str = "", **request: object) -> dict[str, Any]:
-    """Return the answer of the daemon; `consequence` is the end of the error if it does not run."""
+def ask(options: argparse.Namespace, verb: str, consequence: str = "", **request: object) -> dict[str, Any]:
+    """Return the answer of the daemon.
+
+    `consequence` is the end of the error if it does not run.
+
+    Raises:
+        ConfigError: the configuration is not usable.
+        CommandError: the daemon does not run, or its answer is an error.
+        PermissionError: this user may not ask it.
+        OSError: it does not answer.
+    """
     try:
         answer = send_request(load_settings(options.config).run_directory, {"ask": verb, **request})
     except (FileNotFoundError, ConnectionRefusedError):

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The verbs that need no daemon. Each returns its result, or raises CommandError."""
+"""The verbs that need no daemon, except for the history of a user who may not read the records.
+
+Each returns its result, or raises CommandError.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,10 @@ import argparse
 from typing import Any
 
 from hook_runner import record_files
+from hook_runner.cli.daemon_verbs import ask
 from hook_runner.cli.output import NO_SUCH_EVENT, OK, PROBLEM, CommandError, Result, print_error
 from hook_runner.config import listing
-from hook_runner.config.settings import Settings, load_settings
+from hook_runner.config.settings import load_settings
 from hook_runner.hooks.discovery import WHOLE_DIRECTORY, discover_hooks
 from hook_runner.log import LogHandler, log_to
 from hook_runner.permissions import trusted_owners
@@ -20,7 +24,6 @@ from hook_runner.preflight.check import run_checks
 from hook_runner.records import PREPARE
 from hook_runner.reporting import history, history_text
 from hook_runner.service.configuration_source import Configuration
-from hook_runner.service.control_socket import send_request
 from hook_runner.service.daemon import assemble
 
 
@@ -33,7 +36,7 @@ def run_service(options: argparse.Namespace) -> None:
 def show_history(options: argparse.Namespace) -> Result:
     """Run the verb `history`."""
     most = None if options.all else options.limit
-    found = _stored(load_settings(options.config), 0 if options.others else None if options.id else most)
+    found = _stored(options, 0 if options.others else None if options.id else most)
     for sentence in found["missing"]:
         print_error(sentence)
     maintenances, others = found["maintenances"], found["others"]
@@ -67,7 +70,8 @@ def try_hook(options: argparse.Namespace) -> Result:
         known = ", ".join(f"{stage}/{each.name}" for stage, of_stage in hooks.items() for each in of_stage) or "none"
         text = f"there is no hook {stage}/{name} in {settings.hooks_directory}; there are: {known}"
         raise CommandError(NO_SUCH_EVENT, text, found=False)
-    print_error(f"{stage}/{hook.name} really runs now, for a made-up event")
+    if hook.problem is None:
+        print_error(f"{stage}/{hook.name} really runs now, for a made-up event")
     tried = trial.attempt(settings, hook, options.type, options.notice)
     return Result(OK if tried.result.exit_status == 0 else PROBLEM, tried.as_data(), tried.as_text())
 
@@ -80,24 +84,19 @@ def check_host(options: argparse.Namespace) -> Result:
     return Result(PROBLEM if report.has_errors() else OK, report.as_data(), report.as_text())
 
 
-def _stored(settings: Settings, most: int | None) -> dict[str, Any]:
+def _stored(options: argparse.Namespace, most: int | None) -> dict[str, Any]:
     """Return `history.to_data` of the files, or of the daemon if this user may not read them; `most`: how many, or all.
 
     Raises:
-        CommandError: there are no records.
+        CommandError: there are no records, or no daemon runs for a user who may not read them.
         PermissionError: this user may do neither.
         OSError: they cannot be read.
     """
+    directory = load_settings(options.config).state_directory
     try:
-        return history.to_data(record_files.stored(settings.state_directory, most))
+        return history.to_data(record_files.stored(directory, most))
     except FileNotFoundError:
-        text = f"there are no records in {settings.state_directory}: the service never ran"
+        text = f"there are no records in {directory}: the service never ran"
         raise CommandError(PROBLEM, text) from None
     except PermissionError:
-        try:
-            answer = send_request(settings.run_directory, {"ask": "history", "most": most})
-        except (FileNotFoundError, ConnectionRefusedError):
-            answer = {}
-        if "maintenances" not in answer:
-            raise
-        return answer
+        return ask(options, "history", "; without it only root may read the history", most=most)
