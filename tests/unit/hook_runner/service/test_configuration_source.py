@@ -119,6 +119,8 @@ def test_reload_refuses_a_file_that_others_can_write(disk: Disk) -> None:
     disk.config.chmod(0o666)
     with pytest.raises(ConfigError, match="can be written by others"):
         disk.reload()
+    data = disk.data()
+    assert data["changed"] == [str(disk.config)] and "can be written by others" in data["refusal"]
 
 
 def test_keys_that_need_a_restart_differ_until_then(disk: Disk) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from typing import Any, Sequence
 
 from azure_scheduled_events.timestamps import as_utc_text
-from hook_runner.config.settings import DEFAULTS, RESTART_ONLY_SETTINGS, ConfigError, load_settings
+from hook_runner.config.settings import DEFAULTS, RESTART_ONLY_SETTINGS, ConfigError, config_problem, load_settings
 from hook_runner.hooks.discovery import Hooks, Skipped, discover_hooks
 from hook_runner.log import set_level
 from hook_runner.permissions import trusted_owners
@@ -49,7 +49,7 @@ class Configuration:
         Raises:
             ConfigError: the configuration is not usable.
         """
-        stamp = _stamp(self._path)  # before it is read: a change while it is read counts as a later one
+        stamp = _config_stamp(self._path)  # before it is read: a change while it is read counts as a later one
         try:
             settings = load_settings(self._path, trusted_owners())
             if settings is DEFAULTS and not may_be_empty:
@@ -90,7 +90,7 @@ class Configuration:
         - refusal: the reason why the latest reload was refused, or null
         """
         hooks = _stamps(self._discover()[0])
-        changed = [self._path] if _stamp(self._path) != self._stamp else []
+        changed = [self._path] if _config_stamp(self._path) != self._stamp else []
         changed += [path for path in sorted({*hooks, *self._hooks}) if hooks.get(path) != self._hooks.get(path)]
         differs = bool(changed or self._restart_needed)
         return {
@@ -102,6 +102,11 @@ class Configuration:
             "restart_needed": self._restart_needed,
             "refusal": self._refusal or None if differs else None,
         }
+
+
+def _config_stamp(path: str) -> tuple[object, ...]:
+    """Return a value that changes with the configuration, and with whether it may be used."""
+    return (config_problem(path, trusted_owners()), *_stamp(path))
 
 
 def _stamps(hooks: Hooks) -> dict[str, tuple[object, ...]]:
