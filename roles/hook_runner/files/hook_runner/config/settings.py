@@ -115,7 +115,7 @@ class Settings(NamedTuple):
     dry_run: Annotated[bool, parse_boolean] = False
     hooks_directory: Annotated[str, values.path] = "/etc/azure-scheduled-events/hooks.d"
     state_directory: Annotated[str, values.path, RESTART] = "/var/lib/azure-scheduled-events/hook-runner"
-    run_directory: Annotated[str, values.path, RESTART] = "/run/azure-scheduled-events"
+    run_directory: Annotated[str, values.run_path, RESTART] = "/run/azure-scheduled-events"
     control_group: Annotated[str, values.text, RESTART] = ""
     status_group: Annotated[str, values.text, RESTART] = ""
     history_events: Annotated[int, partial(parse_integer, least=1, most=100000)] = 200

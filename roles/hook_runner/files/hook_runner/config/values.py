@@ -16,14 +16,17 @@ from hook_runner.records import STAGES
 # characters that sort equally in every locale and need no quotes
 HOOK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_UNUSABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+# bytes; the path of a socket in it has at most 107
+_LONGEST_RUN_DIRECTORY = 94
 
 
 def text(value: Any) -> str:
-    """Return a text without control characters."""
+    """Return a text without control characters and surrogates, which neither files nor variables can have."""
     if not isinstance(value, str):
         raise ValueError(f"expected a text, not {value!r}; put a text that YAML reads as another type in quotes")
-    if any(ord(character) < 32 or ord(character) == 127 for character in value):
-        raise ValueError(f"{value!r} has control characters")
+    if _UNUSABLE.search(value):
+        raise ValueError(f"{value!r} has control characters or surrogates")
     return value
 
 
@@ -33,6 +36,14 @@ def path(value: Any) -> str:
     if not os.path.isabs(written):
         raise ValueError(f"expected an absolute path, not {written!r}")
     return os.path.normpath(written)
+
+
+def run_path(value: Any) -> str:
+    """Return an absolute path of a folder for sockets."""
+    written = path(value)
+    if len(os.fsencode(written)) > _LONGEST_RUN_DIRECTORY:
+        raise ValueError(f"expected at most {_LONGEST_RUN_DIRECTORY} bytes, because sockets are in it, not {written!r}")
+    return written
 
 
 def optional_path(value: Any) -> str:
