@@ -66,3 +66,9 @@ def test_request_that_raises_is_answered_and_logged(azure: Azure, make_daemon: M
     assert done.returncode == 1 and "KeyError" in done.stderr
     azure.schedule("Reboot", hold=True)
     vm.wait(azure.approvals)
+
+
+def test_status_needs_no_name_of_a_user(make_daemon: MakeDaemon) -> None:
+    """A directory service that hangs does not hold the daemon while a monitoring agent asks."""
+    vm = make_daemon().start(first="import pwd, time; pwd.getpwuid = lambda uid: time.sleep(3600)")
+    assert vm.data("status")[0] == 0

@@ -27,13 +27,14 @@ AT_MOST = 0.05
 
 
 class Echo(ControlRequests):
-    """Answers with the request, with the name of the client's user, or with more than a client takes at once."""
+    """Answers with the request, with the number of the client's user, or with more than a client takes at once."""
 
     def __init__(self) -> None:
         """Need no daemon."""
 
-    def answer(self, request: Mapping[str, Any], user: str) -> Mapping[str, Any]:
-        return {"user": {"user": user}, "much": {"text": "x" * (1 << 24)}}.get(request["ask"], request)
+    def answer(self, request: Mapping[str, Any], uid: int) -> Mapping[str, Any]:
+        answers: Mapping[str, Mapping[str, Any]] = {"user": {"uid": uid}, "much": {"text": "x" * (1 << 24)}}
+        return answers.get(request["ask"], request)
 
 
 @pytest.fixture
@@ -179,7 +180,7 @@ def test_no_user_takes_the_place_of_a_client_of_another_user() -> None:
             os.seteuid(0)
         asking.sendall(b'{"ask": "user"}\n')
         control.serve()
-        assert asking.recv(100) == b'{"user": "root"}\n'
+        assert asking.recv(100) == b'{"uid": 0}\n'
 
 
 def test_a_client_that_does_not_take_its_answer_does_not_hold_the_loop(control: ControlSocket) -> None:

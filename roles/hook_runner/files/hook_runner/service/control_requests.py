@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from datetime import datetime, timedelta
 from typing import Any, Mapping
 
@@ -28,14 +29,15 @@ class ControlRequests:
     def __init__(self, runner: Runner, health: ImdsHealth, configuration: Configuration) -> None:
         self._runner, self._health, self._configuration = runner, health, configuration
 
-    def answer(self, request: Mapping[str, Any], user: str) -> Mapping[str, Any]:
-        """Return the answer to one request; ``user``: the name of the client's user."""
+    def answer(self, request: Mapping[str, Any], uid: int) -> Mapping[str, Any]:
+        """Return the answer to one request of the user with this number."""
         verb = request.get("ask")
         if verb == "status":
             data = status.to_data(self._runner, self._health)
             return {"version": __version__, **data, "configuration": self._configuration.as_data()}
         if verb == "history":
             return self._history(request)
+        user = _name_of(uid)  # not before: a directory service may be slow
         if verb == "pause":
             until = _end(request, self._runner.now)
             return self._runner.pause(user, until, str(request.get("reason") or ""))._asdict()
@@ -97,3 +99,10 @@ def _end(request: Mapping[str, Any], now: datetime) -> datetime | None:
         except (OverflowError, ValueError):
             return datetime.max.replace(tzinfo=now.tzinfo)
     return None
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"

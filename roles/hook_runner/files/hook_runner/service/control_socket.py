@@ -13,7 +13,6 @@ import contextlib
 import json
 import logging
 import os
-import pwd
 import selectors
 import socket
 import struct
@@ -167,7 +166,7 @@ class ControlSocket:
         answer: Mapping[str, Any] = {"error": NOT_PERMITTED}
         try:
             if not self._is_read_only or request.get("ask") in READ_ONLY:
-                answer = self._requests.answer(request, _name_of(client.uid))
+                answer = self._requests.answer(request, client.uid)
             return json.dumps(answer).encode("ascii") + b"\n"
         except Exception as error:  # no request may end the daemon
             text = f"the request causes an error of this program: {error!r}"
@@ -269,10 +268,3 @@ def _exchange(channel: socket.socket, request: bytes, until: float) -> bytes:
 def _identity_of(path: str) -> tuple[int, int]:
     found = os.lstat(path)
     return found.st_dev, found.st_ino
-
-
-def _name_of(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"uid {uid}"
