@@ -24,7 +24,7 @@ OWN_GROUP = grp.getgrgid(os.getgid()).gr_name
 ODD: tuple[Any, ...] = (0, -1, 10**22, -(10**22), 1e400, True, "x", [], {}, None)
 REQUESTS: tuple[dict[str, Any], ...] = (
     *({"ask": "approve", "event_id": odd} for odd in ODD),
-    *({"ask": "pause", key: odd} for key in ("until", "seconds", "reason") for odd in ODD),
+    *({"ask": "pause", key: odd} for key in ("until", "reason") for odd in ODD),
     *({"ask": odd} for odd in ODD),
     {"ask": "history"},
     {"ask": "approve", "event_id": "\ud800"},

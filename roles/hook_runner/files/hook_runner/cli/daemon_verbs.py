@@ -57,7 +57,7 @@ def recover_host(options: argparse.Namespace) -> Result:
 
 def pause_service(options: argparse.Namespace) -> Result:
     """Run the verb `pause`."""
-    return _result(ask(options, "pause", "; nothing is paused", reason=options.reason, **options.until))
+    return _result(ask(options, "pause", "; nothing is paused", until=options.until, reason=options.reason))
 
 
 def resume_service(options: argparse.Namespace) -> Result:

@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 import argparse
+from datetime import datetime, timezone
 from functools import partial
 from typing import Any
 
 from azure_scheduled_events.event_types import EVENT_TYPES
 from azure_scheduled_events.options import Parser, parse_choice, parse_integer, parse_seconds
-from azure_scheduled_events.timestamps import as_utc_text, parse_time
 from hook_runner import __version__
 from hook_runner.cli.daemon_verbs import approve_event, pause_service, recover_host, resume_service, show_status
 from hook_runner.cli.host_verbs import check_host, run_service, show_config, show_history, try_hook
 from hook_runner.config.settings import DEFAULT_PATH
+from hook_runner.service.control_requests import moment
 
 
 def parser() -> argparse.ArgumentParser:
@@ -92,7 +93,7 @@ def parser() -> argparse.ArgumentParser:
         "pause", pause_service, "begin no prepare hook and approve nothing until `resume`; watching and recovery go on"
     )
     times = "end by itself: 30m, 2h or 2026-11-21T18:00:00Z (UTC)"
-    pause.add_argument("--until", type=argument(moment), default={}, metavar="TIME", help=times)
+    pause.add_argument("--until", type=argument(some_moment), metavar="TIME", help=times)
     pause.add_argument("--reason", default="", metavar="TEXT", help="why; `status` shows it")
     verb("resume", resume_service, "end a pause")
     attempt = verb(
@@ -145,18 +146,7 @@ def some_id(text: str) -> str:
     return text
 
 
-def moment(text: str) -> dict[str, Any]:
-    """Return the value of `--until`: ``seconds`` from now, or ``until`` as ISO 8601.
-
-    The text is ``30m``, ``2h`` or ``5d``; or ISO 8601 (UTC where it has no zone). Raises ValueError for any other.
-    """
-    time = parse_time(text)
-    if time is not None:
-        return {"until": as_utc_text(time)}
-    try:
-        seconds = parse_seconds(text)
-    except ValueError:
-        seconds = 0.0
-    if seconds <= 0:
-        raise ValueError(f"expected a time such as 30m, 2h or 2026-11-21T18:00:00Z, not {text!r}")
-    return {"seconds": seconds}
+def some_moment(text: str) -> str:
+    """Return the text of a time, which the daemon reads by its own clock. Raises ValueError."""
+    moment(text, datetime.now(timezone.utc))
+    return text

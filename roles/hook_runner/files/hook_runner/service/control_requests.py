@@ -10,6 +10,7 @@ import pwd
 from datetime import datetime, timedelta
 from typing import Any, Mapping
 
+from azure_scheduled_events.options import parse_seconds
 from azure_scheduled_events.timestamps import parse_time
 from hook_runner import __version__, event_ids, record_files
 from hook_runner.maintenance.approvals import Answer
@@ -39,8 +40,7 @@ class ControlRequests:
             return self._history(request)
         user = _name_of(uid)  # not before: a directory service may be slow
         if verb == "pause":
-            until = _end(request, self._runner.now)
-            return self._runner.pause(user, until, str(request.get("reason") or ""))._asdict()
+            return self._pause(request, user)
         if verb == "resume":
             return self._runner.resume(user)._asdict()
         if verb == "approve":
@@ -60,6 +60,15 @@ class ControlRequests:
             text = f"the service gives the newest {most} of {stored} maintenances; root sees all with `history --all`"
             data["missing"] = [*data["missing"], text]
         return data
+
+    def _pause(self, request: Mapping[str, Any], user: str) -> Mapping[str, Any]:
+        """Begin a pause, which ends at ``until``; without it, it does not end by itself."""
+        until, reason = request.get("until"), str(request.get("reason") or "")
+        try:
+            end = None if until is None else moment(str(until), self._runner.now)
+        except ValueError as error:
+            return {"error": str(error)}
+        return self._runner.pause(user, end, reason)._asdict()
 
     def _approve(self, request: Mapping[str, Any], user: str) -> dict[str, Any]:
         keys = {record.event.event_id: record.key for record in self._runner.records.known}
@@ -83,22 +92,21 @@ def _found(answer: Answer | None) -> dict[str, Any]:
     return {"found": False} if answer is None else {"found": True, **answer._asdict()}
 
 
-def _end(request: Mapping[str, Any], now: datetime) -> datetime | None:
-    """Return the end of the pause that a request asks for; None for a pause that does not end by itself.
+def moment(text: str, now: datetime) -> datetime:
+    """Return the time of a text: ``30m``, ``2h`` or ``5d`` from now; or ISO 8601, in UTC where it has no zone.
 
-    1. A text in ``until`` is an ISO time. One that cannot be read counts as now, and the pause does not begin.
-    2. A number in ``seconds`` counts from now, up to the end of the calendar.
-    3. A request without one of these has no end.
+    Raises ValueError for any other text.
     """
-    until, seconds = request.get("until"), request.get("seconds")
-    if isinstance(until, str):
-        return parse_time(until) or now
-    if isinstance(seconds, (int, float)):
-        try:
-            return now + timedelta(seconds=seconds)
-        except (OverflowError, ValueError):
-            return datetime.max.replace(tzinfo=now.tzinfo)
-    return None
+    time = parse_time(text)
+    if time is not None:
+        return time
+    try:
+        seconds = parse_seconds(text)
+    except ValueError:
+        seconds = 0.0
+    if seconds <= 0:
+        raise ValueError(f"expected a time such as 30m, 2h or 2026-11-21T18:00:00Z, not {text!r}")
+    return now + timedelta(seconds=seconds)
 
 
 def _name_of(uid: int) -> str:
