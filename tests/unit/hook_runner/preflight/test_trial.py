@@ -83,6 +83,16 @@ def test_hook_that_others_could_write_is_refused(site: Site) -> None:
     assert not (site.folder / "ran").exists()
 
 
+@pytest.mark.parametrize("mode, found", [(0o755, True), (0o777, False)])
+def test_run_directory_that_others_can_write_gets_no_files(site: Site, mode: int, found: bool) -> None:
+    folder = site.folder / "run"
+    folder.mkdir()
+    folder.chmod(mode)
+    site.hook("prepare/10-a", SHELL + f"ls {folder}\n")
+    done = attempt(site, "10-a", "--json")
+    assert json.loads(done.stdout)["output"].startswith("try-") == found
+
+
 def test_hook_that_is_not_there_has_an_exit_status_of_its_own(site: Site) -> None:
     site.hook("recover/10-a", SHELL + ":\n")
     done = attempt(site, "10-a")

@@ -24,6 +24,7 @@ from hook_runner.hooks.systemd import Systemd
 from hook_runner.maintenance.hook_plan import HookPlan, Host, Next
 from hook_runner.maintenance.inputs import input_of
 from hook_runner.maintenance.record import EventRecord, Maintenance
+from hook_runner.permissions import location_problem, trusted_owners
 from hook_runner.records import PREPARE, RECOVER, Cause
 
 # most seconds between two checks for a signal, or for the end of the hook or of its time
@@ -123,7 +124,9 @@ def _run(settings: Settings, hook: Hook, number: int, input: bytes, variables: d
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, lambda signal_number, _frame: ended_early.append(signal_number))
     # if possible in the run directory: a hook's unit may not allow another one
-    usual = settings.run_directory if os.access(settings.run_directory, os.W_OK | os.X_OK) else None
+    is_usable = os.access(settings.run_directory, os.W_OK | os.X_OK)
+    is_usable = is_usable and location_problem(settings.run_directory, trusted_owners()) is None
+    usual = settings.run_directory if is_usable else None
     with tempfile.TemporaryDirectory(prefix="try-", dir=usual) as folder:
         runs = HookRuns(
             folder, settings.environment, settings.kill_after, systemd=systemd if systemd.has_units() else None
