@@ -46,15 +46,21 @@ def permission_problem(path: str, inside: str, owners: frozenset[int]) -> str | 
 
 
 def location_problem(path: str, owners: frozenset[int]) -> str | None:
-    """Return why other users than `owners` could replace the folder `path`, or None. It need not exist.
+    """Return why other users than `owners` could replace the folder `path`, or why it is not one; None if neither.
 
-    `permission_problem` checks a folder that exists. Otherwise the nearest existing folder above it
+    It need not exist. `permission_problem` checks a folder that exists. Otherwise the nearest existing folder above it
     is checked, with all on the way there. That one may be sticky: other users can neither move nor
     replace a folder that this process creates in it.
     """
     there = nearest_existing(path)
-    if there == path:
-        return permission_problem(path, path, owners)
+    reason = permission_problem(path, path, owners) if there == path else _problem_above(path, there, owners)
+    if reason is not None:
+        return reason
+    return None if os.path.isdir(there) else f"{printable_path(there)} is not a folder"
+
+
+def _problem_above(path: str, there: str, owners: frozenset[int]) -> str | None:
+    """Return why other users than `owners` could interfere when `path` is made below `there`, or None."""
     try:
         for target, info in _path_components(there):
             reason = _component_problem(target, info, owners, allow_sticky=True)
@@ -62,7 +68,7 @@ def location_problem(path: str, owners: frozenset[int]) -> str | None:
                 return f"{printable_path(path)} would be made there, and {reason}"
     except (OSError, ValueError) as error:
         return f"{printable_path(there)} cannot be examined: {getattr(error, 'strerror', None) or error}"
-    return None if stat.S_ISDIR(info.st_mode) else f"{printable_path(there)} is not a folder"
+    return None
 
 
 def make_folder(path: str, mode: int, owners: frozenset[int]) -> None:

@@ -37,6 +37,18 @@ def test_a_folder_that_others_can_write_is_refused(
     assert done.returncode == 78 and key + ": the folder" in done.stderr and list(folder.iterdir()) == []
 
 
+@pytest.mark.parametrize("name, key", [("state", "state_directory"), ("run", "run_directory")])
+def test_a_file_in_the_place_of_a_folder_is_refused(azure: Azure, make_daemon: MakeDaemon, name: str, key: str) -> None:
+    vm = make_daemon()
+    place = vm.harness.folder / name
+    place.touch()
+    done = vm.command("run")
+    assert done.returncode == 78 and f"{key}: the folder {place} is not safe: {place} is not a folder" in done.stderr
+    code, found = vm.data("check", "--offline")
+    texts = [each["text"] for each in found["findings"] if each["what"] == key]
+    assert (code, texts) == (1, [f"{place} is not a folder"])
+
+
 @needs_root
 @pytest.mark.parametrize("name, key", [("state", "state_directory"), ("run", "run_directory")])
 def test_a_folder_that_is_not_there_is_not_made_where_others_decide(

@@ -49,7 +49,9 @@ def _check_folder(key: str, folder: str, owners: frozenset[int]) -> Iterator[Fin
     reason = location_problem(folder, owners)
     if reason is not None:
         yield Finding(ERROR, key, folder, reason)
-    if not os.path.isdir(there) or not os.access(there, os.W_OK | os.X_OK):
+    if not os.path.isdir(there):
+        return  # this is the reason
+    if not os.access(there, os.W_OK | os.X_OK):
         yield _not_writable(key, there)
         return
     room = os.statvfs(there)
