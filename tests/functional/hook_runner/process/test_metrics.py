@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 
@@ -170,6 +171,18 @@ def test_slow_client_of_the_metrics_is_left_after_five_seconds(azure: Azure, mak
             with contextlib.suppress(OSError):
                 client.send(b"a")
         assert not is_open and time.monotonic() - began > 4
+
+
+@pytest.mark.all
+def test_request_that_the_library_cannot_answer_is_not_logged(azure: Azure, make_daemon: MakeDaemon) -> None:
+    """Some of its versions raise an error for an odd header; any local user can send one."""
+    vm = make_daemon()
+    address = f"127.0.0.1:{free_port()}"
+    vm.harness.configure(metrics_address=address)
+    vm.start(first="import prometheus_client as client; client.make_wsgi_app = lambda registry: lambda *request: 1 / 0")
+    with pytest.raises(urllib.error.HTTPError, match="500"):
+        urllib.request.urlopen(f"http://{address}/metrics", timeout=30)
+    assert not vm.times_logged("ZeroDivisionError")
 
 
 @pytest.mark.all

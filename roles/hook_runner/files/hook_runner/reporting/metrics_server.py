@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import socket
 import socketserver
 import threading
@@ -25,6 +26,10 @@ _INTERVAL = 3600.0
 class _Handler(WSGIRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing: a line for each request would fill the log."""
+
+    def get_stderr(self) -> Any:
+        """Drop the error of a request that the library cannot answer: its traceback would fill the log."""
+        return io.StringIO()
 
 
 class _Server(socketserver.ThreadingMixIn, WSGIServer):
