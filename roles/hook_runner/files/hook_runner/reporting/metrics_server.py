@@ -14,7 +14,7 @@ from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 # a further connection takes the place of the oldest one
-_MOST_CONNECTIONS = 8
+_MOST_CONNECTIONS = 32
 # connections that the kernel keeps until they are accepted
 _MOST_WAITING = 64
 # seconds for the request and the answer together
