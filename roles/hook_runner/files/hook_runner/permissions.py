@@ -71,6 +71,17 @@ def _problem_above(path: str, there: str, owners: frozenset[int]) -> str | None:
     return None
 
 
+def replacement_problem(folder: str, owners: frozenset[int]) -> str | None:
+    """Return why other users than `owners` could replace a folder, or None.
+
+    The folder itself may belong to another user, such as node_exporter for the metrics.
+    """
+    if os.path.islink(folder):
+        return permission_problem(folder, "/", owners)
+    reason = location_problem(os.path.dirname(folder), owners)
+    return None if reason is None else f"other users could replace the folder {printable_path(folder)}: {reason}"
+
+
 def make_folder(path: str, mode: int, owners: frozenset[int]) -> None:
     """Create a folder, and missing ones above it, at a path that only `owners` can change.
 

@@ -11,10 +11,9 @@ import os
 import sys
 from typing import Iterator
 
-from hook_runner.config.directories import metrics_obstacle
 from hook_runner.config.settings import Settings
 from hook_runner.gates import gate_problem
-from hook_runner.permissions import location_problem, nearest_existing, permission_problem
+from hook_runner.permissions import location_problem, nearest_existing, permission_problem, replacement_problem
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Finding
 
 # free bytes for records and runs: an error below the first, a warning below the second
@@ -71,13 +70,13 @@ def _check_metrics(settings: Settings, owners: frozenset[int]) -> Iterator[Findi
     if not settings.metrics_file:
         return
     folder = os.path.dirname(settings.metrics_file)
-    obstacle = metrics_obstacle(settings.metrics_file, owners)
+    obstacle = replacement_problem(folder, owners)
     reason = permission_problem(folder, folder, owners)
     if not os.path.isdir(folder):
         yield Finding(ERROR, "metrics", folder, "the folder of metrics_file does not exist; create it")
     elif not os.access(folder, os.W_OK | os.X_OK):
         yield _not_writable("metrics", folder)
-    elif obstacle:
+    elif obstacle is not None:
         yield Finding(ERROR, "metrics", folder, f"nothing is written: {obstacle}")
     elif reason is not None:
         yield Finding(WARNING, "metrics", folder, f"other users can write or replace the metrics: {reason}")

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import collections
 import logging
+import os
 from datetime import datetime
 from typing import Any, Mapping, NamedTuple
 
 from azure_scheduled_events import durable_file
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.printable import printable
-from hook_runner.config.directories import metrics_obstacle
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hooks
 from hook_runner.maintenance.machine import PHASES
 from hook_runner.maintenance.record import EventRecord, HookRun
-from hook_runner.permissions import trusted_owners
+from hook_runner.permissions import replacement_problem, trusted_owners
 from hook_runner.records import LOST, OPEN_STATES, PREPARE, RUN_STATES
 from hook_runner.reporting import metrics_server
 from hook_runner.reporting.history import affects_this_vm
@@ -185,8 +185,8 @@ class Metrics:
 def open_metrics(settings: Settings) -> Metrics | None:
     """Return the metrics, whose HTTP server answers already; None without any. The log gets a line for an error."""
     path, address = settings.metrics_file, settings.metrics_address
-    obstacle = metrics_obstacle(path, trusted_owners()) if path else ""
-    if obstacle:
+    obstacle = replacement_problem(os.path.dirname(path), trusted_owners()) if path else None
+    if obstacle is not None:
         log.error("metrics_file: nothing is written: %s", obstacle)
         path = ""
     if not path and not address:

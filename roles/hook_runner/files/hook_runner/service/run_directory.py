@@ -11,9 +11,8 @@ import os
 from typing import Container
 
 from azure_scheduled_events import durable_file
-from hook_runner.config.directories import check_directory_permissions
 from hook_runner.config.settings import ConfigError, Settings
-from hook_runner.permissions import make_folder, trusted_owners
+from hook_runner.permissions import location_problem, make_folder, trusted_owners
 from hook_runner.service.control_requests import ControlRequests
 from hook_runner.service.control_socket import NAME, STATUS_NAME, ControlSocket, remove_stale
 
@@ -38,11 +37,14 @@ class RunDirectory:
         """Create the folder if it is missing, and lock it until this process ends.
 
         Raises:
-            ConfigError: other users could change the folder.
+            ConfigError: other users could change the folder, or that of the records.
             AlreadyRunning: another daemon works in it.
             OSError: it cannot be created.
         """
-        check_directory_permissions(self._settings, trusted_owners())
+        for key, folder in (("run_directory", self.path), ("state_directory", self._settings.state_directory)):
+            reason = location_problem(folder, trusted_owners())
+            if reason is not None:
+                raise ConfigError(f"{key}: the folder {folder} is not safe: {reason}")
         make_folder(self.path, 0o755, trusted_owners())
         path = os.path.join(self.path, "lock")
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
