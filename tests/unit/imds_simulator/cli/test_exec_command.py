@@ -7,15 +7,12 @@ With ``--imds-address`` the command has a network in which 169.254.169.254 is th
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -25,16 +22,9 @@ from imds_simulator.namespace.refusal import refused_namespace
 from imds_simulator.scenario.groups import Address
 from imds_simulator.server.bind_advice import bind_advice
 from support import simulator_process
-from support.other_user import AS_USER, USER, folder_for_user, python_for_user
+from support.other_user import USER
+from support.simulator.at_imds_address import CLIENT, NEEDS_NAMESPACES
 
-
-def can_create_namespaces():
-    program = "import os; os.unshare(os.CLONE_NEWNET)" if sys.version_info >= (3, 12) else None
-    command = [sys.executable, "-c", program] if program else ["unshare", "--user", "--net", "true"]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-
-NEEDS_NAMESPACES = pytest.mark.skipif(not can_create_namespaces(), reason="the kernel permits no namespace here")
 # without a network of its own, and with one
 PLACES = pytest.mark.parametrize(
     "place", [(), pytest.param(("--imds-address",), marks=NEEDS_NAMESPACES)], ids=["network-kept", "own-network"]
@@ -43,7 +33,7 @@ AS_MODULE = ("-m", "imds_simulator")
 # delays the forwarded SIGINT so long that it is never sent
 NO_SECOND_INTERRUPT = (
     "-c",
-    "import sys; from imds_simulator.cli import exec_command; exec_command._SECOND_INTERRUPT = 3600\n"
+    "import sys; from imds_simulator.cli import running; running._SECOND_INTERRUPT = 3600\n"
     "from imds_simulator.__main__ import main; sys.exit(main())",
 )
 CHILD = """
@@ -160,28 +150,6 @@ def test_exec_forwards_sigint_after_a_second_only(simulator, group, count):
 
 # -- --imds-address
 
-# reads the document of the VM at the true address, the control API, and describes the process
-CLIENT = """
-import json, os, sys, urllib.request, urllib.error
-direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-def get(url):
-    try:
-        return json.load(direct.open(urllib.request.Request(url, headers={"Metadata": "true"}), timeout=60))
-    except urllib.error.URLError as error:
-        return error.reason.errno
-def name(url):
-    return get(url + "/metadata/instance/compute?api-version=2021-02-01")["name"]
-open("made", "w").close()
-print(json.dumps({
-    "vm": name("http://169.254.169.254"),
-    "endpoints": {vm: name(url) for vm, url in json.loads(os.environ["IMDS_SIMULATOR_ENDPOINTS"]).items()},
-    "control": get(os.environ["IMDS_SIMULATOR_CONTROL"] + "/health")["ok"],
-    "user": os.getuid(),
-    "networks": os.listdir("/proc/self/net/dev_snmp6") if os.path.exists("/proc/self/net/dev_snmp6") else ["lo"],
-    "address": [word for word in open("/proc/self/net/fib_trie").read().split() if word.startswith("169.254")],
-}))
-"""
-
 
 @NEEDS_NAMESPACES
 def test_command_reaches_the_chosen_vm_at_the_true_address_and_the_others_as_outside(tmp_path, monkeypatch):
@@ -194,31 +162,6 @@ def test_command_reaches_the_chosen_vm_at_the_true_address_and_the_others_as_out
     assert found["endpoints"] == {"vm1": "vm1", "vm2": "vm2"}
     assert (found["control"], found["user"], found["networks"]) == (True, os.getuid(), ["lo"])
     assert "169.254.169.254" in found["address"]
-
-
-@pytest.fixture
-def as_user():
-    """Arguments of subprocess.run for a user without rights, who has the simulator in a separate folder."""
-    python = python_for_user(f"sys.version_info[:2] == {sys.version_info[:2]}")
-    if python is None:
-        pytest.skip(f"no Python {sys.version_info[0]}.{sys.version_info[1]} on PATH that another user can run")
-    spec = importlib.util.find_spec("aiohttp")
-    assert spec is not None and spec.origin is not None
-    libraries = Path(spec.origin).parent.parent
-    with folder_for_user() as folder:
-        shutil.copytree(simulator_process.PACKAGE_ROOT / "imds_simulator", folder / "sources" / "imds_simulator")
-        own = folder / "own"
-        own.mkdir()
-        os.chown(own, USER, -1)
-        environment = {
-            "PATH": os.environ["PATH"], "PYTHONPATH": f"{folder / 'sources'}:{libraries}", "HOME": str(own),
-        }  # fmt: skip
-        tried = subprocess.run(
-            [python, "-c", "import aiohttp"], env=environment, cwd=own, capture_output=True, check=False, **AS_USER
-        )
-        if tried.returncode:
-            pytest.skip(f"another user cannot read {libraries}")
-        yield {"python": python, "env": environment, "cwd": own, **AS_USER}
 
 
 @NEEDS_NAMESPACES

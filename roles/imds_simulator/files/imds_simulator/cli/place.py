@@ -4,37 +4,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
+from asyncio import create_subprocess_exec
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
-from typing import Callable, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from ..namespace.messages import IMDS_ADDRESS, IMDS_PORT
-from ..namespace.outside import CommandFailed, start_inside
+from ..namespace.outside import start_inside
 from ..namespace.refusal import refused_address
 from ..scenario.groups import Address, Vm, parse_address
 from ..server.listeners import ListenAddress, Listener
 from ..simulator import RunningSimulator
 from ..suggestions import suggestion
+from .running import Process, Start
 from .serve_command import UsageError, is_loopback
 
-Process = asyncio.subprocess.Process
 _IMDS = Address(IMDS_ADDRESS, IMDS_PORT)
 _IMDS_URL = f"http://{IMDS_ADDRESS}"
 # a connection to the unspecified address reaches the loopback address
 _LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-
-
-class CannotRun(Exception):
-    """A command did not start; ``status`` is the exit code that a shell returns for it."""
-
-    def __init__(self, command: str, error: OSError) -> None:
-        super().__init__(f"cannot run {command}: {error.strerror}")
-        self.status = 127 if isinstance(error, FileNotFoundError) else 126
 
 
 class Place(NamedTuple):
@@ -43,15 +35,11 @@ class Place(NamedTuple):
     endpoint: str
     endpoints: Mapping[str, str]
     control: str
-    start: Callable[[Sequence[str], Mapping[str, str]], Awaitable[Process]]
+    start: Start
 
 
 async def _start_here(command: Sequence[str], environment: Mapping[str, str]) -> Process:
-    """Start ``command``; raise CannotRun if it cannot be executed."""
-    try:
-        return await asyncio.create_subprocess_exec(*command, env=environment)
-    except OSError as error:
-        raise CannotRun(command[0], error) from None
+    return await create_subprocess_exec(*command, env=environment)
 
 
 @contextlib.asynccontextmanager
@@ -104,10 +92,7 @@ async def _start(
         await simulator.serve_control(sockets[0])
 
     addresses = [(each.host, each.port) for each in (control, *(listener.address for listener in listeners))]
-    try:
-        return await start_inside(command, environment, addresses, as_root, serve)
-    except CommandFailed as error:
-        raise CannotRun(command[0], error.error) from None
+    return await start_inside(command, environment, addresses, as_root, serve)
 
 
 def _vm(wanted: str | None, simulator: RunningSimulator) -> Vm:

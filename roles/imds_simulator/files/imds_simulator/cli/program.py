@@ -13,3 +13,8 @@ _CONSOLE_SCRIPT = "imds-simulator"
 def program_name() -> str:
     """Return ``imds-simulator`` if the program was started as the console script, else ``imds_simulator``."""
     return _CONSOLE_SCRIPT if os.path.basename(sys.argv[0]) == _CONSOLE_SCRIPT else "imds_simulator"
+
+
+def print_problem(text: str) -> None:
+    """Print ``text`` on stderr after the name of the program."""
+    print(f"{program_name()}: {text}", file=sys.stderr, flush=True)

@@ -24,29 +24,23 @@ _PROGRAM = (
 )
 
 
-class CommandFailed(Exception):
-    """The command in the namespace cannot be executed; ``error`` is that of the kernel."""
-
-    def __init__(self, error: OSError) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
 async def start_inside(
     command: Sequence[str],
     environment: Mapping[str, str],
     addresses: Sequence[tuple[str, int]],
     as_root: bool,
     serve: Callable[[Sequence[socket.socket]], Awaitable[None]],
+    in_own_session: bool = False,
 ) -> asyncio.subprocess.Process:
     """Start ``command`` in a new network namespace.
 
     ``addresses`` are HOST and PORT of each socket that the simulator serves in the namespace; ``serve`` serves the
-    bound sockets, which are in the order of ``addresses``. With ``as_root`` the command sees the user id 0.
+    bound sockets, which are in the order of ``addresses``. With ``as_root`` the command sees the user id 0; with
+    ``in_own_session`` it leads a session, and a process group, of its own.
 
     Raises:
         CannotEnter: there is no such namespace.
-        CommandFailed: the command cannot be executed.
+        OSError: the command cannot be executed.
     """
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with here:
@@ -57,17 +51,15 @@ async def start_inside(
                 *command,
                 env=environment,
                 pass_fds=[there.fileno()],
+                start_new_session=in_own_session,
             )
         try:
             await serve(await asyncio.to_thread(_receive_sockets, here, addresses, as_root))
-            failure = await asyncio.to_thread(_execute, here)
+            await asyncio.to_thread(_execute, here)
         except BaseException:
             here.close()
             await process.wait()
             raise
-    if failure is not None:
-        await process.wait()
-        raise CommandFailed(OSError(failure.code, failure.text))
     return process
 
 
@@ -91,15 +83,14 @@ def _receive_sockets(
     return found
 
 
-def _execute(process: socket.socket) -> Failure | None:
-    """Let the process execute the command; return its failure, or None."""
-    try:
-        process.send(b"{}")
-        data = process.recv(1024)
-    except OSError as error:
-        return Failure(Step.EXECUTE.value, error.errno or 0, error.strerror or str(error))
+def _execute(process: socket.socket) -> None:
+    """Let the process execute the command; raise OSError if it cannot."""
+    process.send(b"{}")
     # the socket is closed when the command begins
-    return _failure(data) if data else None
+    data = process.recv(1024)
+    if data:
+        failure = _failure(data)
+        raise OSError(failure.code, failure.text)
 
 
 def _last_failure(process: socket.socket, error: OSError) -> Failure:

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""Runs the command of ``exec``: its words, its environment, its signals and its exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Awaitable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Callable
+
+from .commands import EXEC
+from .parsing import CONTROL, CONTROL_TOKEN, ENDPOINT, ENDPOINTS, Command, fail, parse, variables
+from .program import print_problem
+from .serve_command import on_signals
+
+Process = asyncio.subprocess.Process
+# starts a command with an environment; raises OSError if it cannot be executed
+Start = Callable[[Sequence[str], Mapping[str, str]], Awaitable[Process]]
+# real seconds that a command has to end after SIGINT before it is sent SIGINT again
+_SECOND_INTERRUPT = 1.0
+
+
+def parse_with_command(verb: Command, arguments: Sequence[str]) -> tuple[SimpleNamespace, list[str]]:
+    """Return the options of ``verb``, and the command after ``--``; end with exit code 2 if there is none."""
+    words = list(arguments)
+    if "--" not in words and not {"-h", "--help"} & set(words):
+        fail(f"{verb.name} needs a command after --: {verb.name} [OPTIONS] -- COMMAND ARGUMENTS...")
+    separator = words.index("--") if "--" in words else len(words)
+    options = parse(verb, words[:separator])
+    command = words[separator + 1 :]
+    if not command:
+        fail(f"{verb.name}: there is no command after --")
+    return options, command
+
+
+def environment_of(endpoint: str, endpoints: Mapping[str, str], control: str, token: str | None) -> dict[str, str]:
+    """Return the environment of a command.
+
+    It has IMDS_SIMULATOR_ENDPOINT, IMDS_SIMULATOR_ENDPOINTS (JSON, VM name to URL), IMDS_SIMULATOR_CONTROL, and
+    IMDS_SIMULATOR_CONTROL_TOKEN if there is a token. It has no other variable of an option of ``exec``, because the
+    command may start another simulator.
+    """
+    own = variables(EXEC)
+    return {
+        **{name: text for name, text in os.environ.items() if name not in own},
+        ENDPOINT: endpoint,
+        ENDPOINTS: json.dumps(endpoints),
+        CONTROL: control,
+        **({CONTROL_TOKEN: token} if token else {}),
+    }
+
+
+async def run_command(
+    start: Start, command: Sequence[str], environment: Mapping[str, str], *, in_own_session: bool = False
+) -> int:
+    """Run ``command``, forward signals to it, and return its exit code, as a shell has it.
+
+    ``in_own_session``: ``start`` starts the command in a session of its own; all its processes get the signals.
+    """
+    process: Process | None = None
+    early_signals: list[int] = []
+
+    def forward(number: int) -> None:
+        if process is None:
+            early_signals.append(number)
+        elif number != signal.SIGINT or in_own_session:
+            send(number)
+        elif not os.isatty(0):
+            # a terminal, and most other senders (also CI systems), send SIGINT to the whole process group; a second
+            # SIGINT immediately after the first makes ansible-playbook exit without ending its workers
+            asyncio.get_running_loop().call_later(_SECOND_INTERRUPT, send, number)
+
+    def send(number: int) -> None:
+        if process is None or process.returncode is not None:
+            return
+        if in_own_session:
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)
+
+    # before the command starts, because a signal during the start must reach the command too
+    on_signals(forward)
+    try:
+        process = await start(command, environment)
+    except OSError as error:
+        print_problem(f"cannot run {command[0]}: {error.strerror or error}")
+        return 127 if isinstance(error, FileNotFoundError) else 126
+    for number in early_signals:
+        forward(number)
+    status = await process.wait()
+    # a shell returns this code for a command that a signal ended
+    return 128 - status if status < 0 else status
