@@ -10,7 +10,6 @@ what they print.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -27,6 +26,7 @@ from support.salt.guarded_process import GuardedProcess
 from support.salt.master import Master
 from support.salt.salt_installation import QUIET
 from support.salt.salt_process import SaltProcess
+from support.simulator.raw_http import send_request
 from support.wait import wait_until
 
 GUIDE = REPOSITORY / "docs" / "salt.md"
@@ -244,12 +244,8 @@ class GuideRunner:
 
     def approvals(self, event_id: str) -> list[str]:
         """Return the VM of each approval of this event at the simulator."""
-        line = [sys.executable, "-m", "imds_simulator", "log", "--what", "approval"]
-        folder = REPOSITORY / "roles" / "imds_simulator" / "files"
-        ran = subprocess.run(
-            line, cwd=folder, env=self.environment, capture_output=True, text=True, timeout=60, check=True
-        )
-        return [entry["vm"] for entry in json.loads(ran.stdout)["lines"] if event_id in entry.get("ids", ())]
+        lines = send_request(self.environment["IMDS_SIMULATOR_CONTROL"], "/log?what=approval").json["lines"]
+        return [entry["vm"] for entry in lines if event_id in entry.get("ids", ())]
 
     def _here(self, text: str) -> str:
         for there, here in self.places.items():

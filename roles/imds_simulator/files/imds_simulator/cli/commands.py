@@ -28,6 +28,7 @@ from .program import program_name
 # different libraries
 _MODULES: Mapping[str, tuple[str, str]] = {
     "exec": ("run a command while a simulator serves, and return its exit code", ".exec_command"),
+    "log": ("show the log of events, approvals, faults and requests", ".log_command"),
     "record": ("record the answers of IMDS on a VM of Azure", "..recording.record_command"),
     "replay": ("serve a recording as the VM saw it", "..replay.replay_command"),
     "report": ("write the run of a running simulator as an HTML file", ".report_command"),
@@ -120,8 +121,10 @@ def dispatch(argv: Sequence[str]) -> int:
     if verb in VERBS:
         return run_control_command(VERBS[verb], arguments)
     if verb in _MODULES:
-        code: int = importlib.import_module(_MODULES[verb][1], __package__).main(arguments)
-        return code
+        try:
+            return int(importlib.import_module(_MODULES[verb][1], __package__).main(arguments))
+        except KeyboardInterrupt:
+            return 130
     if verb in _REMOVED_VERBS:
         fail(f"{verb}: {_REMOVED_VERBS[verb]}")
     hint = suggestion(verb, verbs)

@@ -8,8 +8,11 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from http.client import HTTPException
 from types import SimpleNamespace
 from typing import Any, NamedTuple
+
+from ..printable_text import printable
 
 # the control API is local: requests must not go through a proxy of the environment
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -39,10 +42,21 @@ def send(options: SimpleNamespace, call: Call) -> tuple[int, Any]:
             return answer.status, json.loads(answer.read())
     except urllib.error.HTTPError as error:
         return error.code, _error_text(error.read())
-    except (OSError, ValueError) as error:
+    except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
-        problem = getattr(reason, "strerror", None) or reason
+        problem = getattr(reason, "strerror", None) or printable(str(reason))
         return 0, f"no control API at {options.control}: {problem}; check that the simulator runs, and check --control"
+
+
+def get_state(options: SimpleNamespace, query: str = "") -> tuple[int, Any]:
+    """Return the status and the state of the simulator, or an error text; arguments and status are those of ``send``.
+
+    ``query`` asks for the log, too. Status 0 also stands for the answer of another program.
+    """
+    status, answer = send(options, Call("GET", "/state" + query))
+    if status == 200 and not (isinstance(answer, dict) and "run" in answer):
+        return 0, f"{options.control}: its answer is not that of a simulator of this version; check --control"
+    return status, answer
 
 
 def _error_text(body: bytes) -> str:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, NamedTuple
 from urllib.parse import quote, urlencode
@@ -21,7 +20,7 @@ from ..value_types import one_of
 from .control_client import Call, send
 from .options import control_options
 from .parsing import Command, fail, flag, option, parse, typed
-from .program import program_name
+from .program import print_problem
 
 
 class Verb(NamedTuple):
@@ -42,10 +41,10 @@ def run_control_command(verb: Verb, arguments: Sequence[str]) -> int:
     given = {name: value for name, value in vars(options).items() if name in names and value is not None}
     status, answer = send(options, verb.call(given))
     if status not in (200, 201):
-        print(f"{program_name()}: {answer}", file=sys.stderr)
+        print_problem(answer)
         return 1
     for warning in answer.get("warnings", ()):
-        print(f"{program_name()}: warning: {warning}", file=sys.stderr)
+        print_problem(f"warning: {warning}")
     print(json.dumps(answer, indent=2))
     return 0
 
@@ -119,7 +118,6 @@ def _argument(name: str, metavar: str, **more: Any) -> click.Argument:
 _EVENT = _argument("event", "EVENT")
 _GROUP = _argument("group", "GROUP")
 _FAILURES = one_of("Reboot", "Redeploy")
-_AFTER = option("after", "NUMBER", "only what has a higher number")
 _WHO = option("as", "WHO", "control-plane (default), other-tenants, or a VM of the group", default="control-plane")
 
 _ALL: Sequence[tuple[str, str, Callable[[dict[str, Any]], Call], Sequence[click.Parameter]]] = (
@@ -190,16 +188,10 @@ _ALL: Sequence[tuple[str, str, Callable[[dict[str, Any]], Call], Sequence[click.
     ("state", "show the state of the simulator", _get("/state"), ()),
     ("events", "show the events", _get("/events"), ()),
     (
-        "log",
-        "show the log of events, approvals and control requests",
-        _get("/log"),
-        (option("what", "WHAT", "only lines of this kind, such as approval or started"), _AFTER),
-    ),
-    (
         "requests",
         "show recent requests, and the number of requests",
         _get("/requests"),
-        (option("vm", "VM", "only requests of this VM"), _AFTER),
+        (option("vm", "VM", "only requests of this VM"), option("after", "NUMBER", "only those with a higher number")),
     ),
 )
 VERBS = {name: Verb(Command(name, text, [*control_options(), *own]), call) for name, text, call, own in _ALL}

@@ -4,19 +4,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..report.atomic_file import write_whole
 from ..report.page import report
-from .control_client import Call, send
+from .control_client import get_state
 from .options import control_options
 from .parsing import Command, option, parse
-from .program import program_name
+from .program import print_problem
 
-# the page needs them
-MEMBERS = frozenset(("vms", "events", "faults", "lines", "answers", "counts"))
 DEFAULT_OUTPUT = "imds-simulator-report.html"
 _COMMAND = Command(
     "report",
@@ -35,24 +32,14 @@ def main(arguments: Sequence[str]) -> int:
         0; 1 when the simulator cannot be reached or is not one; 2 when the file cannot be written.
     """
     options = parse(_COMMAND, arguments)
-    status, answer = send(options, Call("GET", "/state?after_line=0"))
+    status, answer = get_state(options, "?after_line=0")
     if status != 200:
-        print(f"{program_name()}: {answer}", file=sys.stderr)
-        return 1
-    if not isinstance(answer, dict) or not MEMBERS.issubset(answer):
-        print(
-            f"{program_name()}: {options.control}: its answer is not that of a simulator of this version; "
-            "check --control; a replay has no report",
-            file=sys.stderr,
-        )
+        print_problem(answer)
         return 1
     try:
         write_whole(Path(options.output), report(answer))
     except OSError as error:
-        print(
-            f"{program_name()}: --output: cannot write {options.output}: {error.strerror}; name another file",
-            file=sys.stderr,
-        )
+        print_problem(f"--output: cannot write {options.output}: {error.strerror}; name another file")
         return 2
     print(options.output)
     return 0

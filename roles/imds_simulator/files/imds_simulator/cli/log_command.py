@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The verb ``log``: prints the log of a running simulator as text, with the requests of VMs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..printable_text import printable
+from ..times import iso
+from .control_client import get_state
+from .options import control_options
+from .parsing import Command, flag, option, parse
+from .program import print_problem
+
+# real seconds between two questions
+_INTERVAL = 0.25
+_COMMAND = Command(
+    "log",
+    """
+Show the log of events, approvals, faults, control requests and requests of VMs: time, VM, what, detail. Equal answers
+in a row to one VM are one line.
+""",
+    [
+        *control_options(),
+        option("what", "WHAT", "only lines of this kind, such as approval or started; no requests of VMs"),
+        flag("follow", "print further lines as they come, until Ctrl-C"),
+    ],
+)
+# the first of these members that a line has says who did it, or for whom
+_WHO = ("vm", "by", "resources", "group", "address")
+# members whose values need no name
+_PLAIN = frozenset(("event", "type", "status", "why", "note", "kind", "new", "refused", "not_before", "hint", "set"))
+_LEFT_OUT = frozenset((*_WHO, "number", "time", "what", "id", "ids", "scope", "faults", "notification"))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the verb with ``arguments``.
+
+    Returns:
+        0, also after Ctrl-C; 1 when the simulator cannot be reached, or has ended.
+    """
+    options = parse(_COMMAND, arguments)
+    line = request = 0
+    try:
+        while True:
+            status, run = get_state(options, f"?after_line={line}&after_request={request}")
+            if status != 200:
+                print_problem(run)
+                return 1
+            for text in _texts(run, options.what):
+                print(text)
+            if not options.follow:
+                return 0
+            sys.stdout.flush()
+            line, request = run["last_line"], run["last_request"]
+            time.sleep(_INTERVAL)
+    except KeyboardInterrupt:
+        return 0
+
+
+def _texts(run: Mapping[str, Any], what: str | None) -> list[str]:
+    """Return the log of ``run``, an answer of GET /state, as text; ``what``: only lines of this kind."""
+    entries = [(each["time"], _line_text(each)) for each in run["lines"] if what in (None, each["what"])]
+    if what is None:
+        entries += [(iso(each["from"]), _answer_text(each)) for each in run["answers"]]
+    return [printable(f"{moment} {text}") for moment, text in sorted(entries, key=lambda entry: entry[0])]
+
+
+def _line_text(line: Mapping[str, Any]) -> str:
+    who = next((_text(line[name]) for name in _WHO if line.get(name)), "-")
+    details = [
+        _text(value) if name in _PLAIN else f"{name}={_text(value)}"
+        for name, value in line.items()
+        if name not in _LEFT_OUT and value not in (None, "", [])
+    ]
+    return " ".join([who, line["what"], *details])
+
+
+def _answer_text(answer: Mapping[str, Any]) -> str:
+    words = [answer["vm"] or "-", answer["method"], answer["route"], answer["status"] or "unanswered", answer["fault"]]
+    if answer["count"] > 1:
+        words.append(f"({answer['count']} times)")
+    return " ".join(str(each) for each in words if each)
+
+
+def _text(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""``log``: its columns, its order, lines as they come, and its ends."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from imds_simulator.__main__ import main
+from support import simulator_process
+from support.simulator.raw_http import approve, send_request
+from support.wait import wait_until
+
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z "
+
+
+@pytest.fixture
+def sim(start_simulator):
+    groups = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
+    return start_simulator({"groups": groups}, args=["--clock", "manual", "--knob", "rate_limit=off"])
+
+
+@pytest.fixture
+def follow(sim):
+    """Return a running ``log --follow``."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "imds_simulator", "log", "--follow", "--control", sim.control],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=simulator_process.environment(),
+    )
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def without_time(line):
+    assert re.match(TIME, line), line
+    return re.sub(TIME, "", line.rstrip("\n"))
+
+
+def log(sim, capsys, *words):
+    assert main(["log", "--control", sim.control, *words]) == 0
+    return [without_time(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def run_an_event(sim):
+    """Let vm2 see and approve an event of both VMs, which starts, and let a fault cut an answer to vm1."""
+    sim.post("/events", {"type": "Reboot", "resources": ["vm1", "vm2"], "name": "patch", "notice": "15m"})
+    sim.advance(1)
+    send_request(sim.endpoints["vm2"])
+    sim.advance(1)
+    approve(sim.endpoints["vm2"], sim.get("/events/patch")["id"])
+    approve(sim.endpoints["vm2"], "nonsense")
+    sim.advance(1)
+    sim.post("/faults", {"kind": "gone", "vm": "vm1"})
+    for _each in range(3):
+        send_request(sim.endpoints["vm1"])
+
+
+def test_a_line_has_time_vm_what_and_detail(sim, capsys):
+    run_an_event(sim)
+    sim.post("/notes", {"vm": "vm1", "what": "is prepared", "event": "patch"})
+    found = log(sim, capsys)
+    assert re.fullmatch(r"vm1,vm2 scheduled patch Reboot " + TIME.strip(), found[0])
+    for line in (
+        "vm2 GET scheduledevents 200",
+        "vm2 approved patch Reboot",
+        "vm2 approval 200 patch",
+        "vm1,vm2 started patch Reboot approved",
+        "- fault-injected fault=1 gone",
+        "vm1 GET scheduledevents 410 gone (3 times)",
+        "vm1 note patch is prepared",
+    ):
+        assert line in found
+    assert [line for line in found if line.startswith("vm2 approval 400 ")]
+    # a request stands between what came before and after it
+    assert found.index("vm2 GET scheduledevents 200") < found.index("vm2 approved patch Reboot")
+    started, cut = found.index("vm1,vm2 started patch Reboot approved"), "vm1 GET scheduledevents 410 gone (3 times)"
+    assert started < found.index(cut)
+
+
+def test_what_leaves_lines_of_one_kind(sim, capsys):
+    run_an_event(sim)
+    assert log(sim, capsys, "--what", "approved") == ["vm2 approved patch Reboot"]
+    assert log(sim, capsys, "--what", "nothing") == []
+
+
+def test_a_text_of_a_scenario_steers_no_terminal(sim, capsys):
+    sim.post("/events", {"type": "Reboot", "resources": ["vm1"], "name": "a\x1b[31m\nb"})
+    assert [line.split()[:3] for line in log(sim, capsys)] == [["vm1", "scheduled", r"a\x1b[31m\nb"]]
+
+
+def test_follow_prints_what_comes_until_it_is_interrupted(sim, follow):
+    run_an_event(sim)
+    lines = [follow.stdout.readline()]
+    wait_until(lambda: lines.append(follow.stdout.readline()) or "(3 times)" in lines[-1] or " 410 " in lines[-1])
+    assert without_time(lines[0]).startswith("vm1,vm2 scheduled patch Reboot ")
+    sim.post("/notes", {"vm": "vm2", "what": "recovered"})
+    wait_until(lambda: "vm2 note recovered" in follow.stdout.readline())
+    follow.send_signal(signal.SIGINT)
+    _out, err = follow.communicate(timeout=60)
+    assert (follow.returncode, err) == (0, "")
+
+
+def test_follow_ends_with_the_simulator(sim, follow):
+    sim.post("/notes", {"vm": "vm2", "what": "recovered"})
+    assert without_time(follow.stdout.readline()) == "vm2 note recovered"
+    sim.stop()
+    out, err = follow.communicate(timeout=60)
+    assert (follow.returncode, out, err.count("\n")) == (1, "", 1)
+    assert f"no control API at {sim.control}" in err
+
+
+def test_follow_survives_a_reader_that_has_gone(sim, follow):
+    sim.post("/notes", {"vm": "vm2", "what": "recovered"})
+    follow.stdout.readline()
+    follow.stdout.close()
+    sim.post("/notes", {"vm": "vm2", "what": "again"})
+    assert follow.wait(60) == 141
+    assert follow.stderr.read() == ""
