@@ -32,6 +32,7 @@ _MODULES: Mapping[str, tuple[str, str]] = {
     "record": ("record the answers of IMDS on a VM of Azure", "..recording.record_command"),
     "replay": ("serve a recording as the VM saw it", "..replay.replay_command"),
     "report": ("write the run of a running simulator as an HTML file", ".report_command"),
+    "wait": ("wait until an event is approved, has started, or is gone", ".wait_command"),
 }
 _REMOVED_VERBS = {
     "compare": "this verb was removed; read the recording, which is text, beside docs/reference/scheduled-events.md",

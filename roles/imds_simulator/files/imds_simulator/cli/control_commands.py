@@ -115,7 +115,7 @@ def _argument(name: str, metavar: str, **more: Any) -> click.Argument:
     return click.Argument([name], metavar=metavar, **more)
 
 
-_EVENT = _argument("event", "EVENT")
+EVENT = _argument("event", "EVENT")
 _GROUP = _argument("group", "GROUP")
 _FAILURES = one_of("Reboot", "Redeploy")
 _WHO = option("as", "WHO", "control-plane (default), other-tenants, or a VM of the group", default="control-plane")
@@ -135,15 +135,15 @@ _ALL: Sequence[tuple[str, str, Callable[[dict[str, Any]], Call], Sequence[click.
         "approve",
         "approve an event as the control plane, the other tenants or a VM",
         _post("/events/{event}/approve"),
-        (_EVENT, _WHO),
+        (EVENT, _WHO),
     ),
-    ("cancel", "cancel a Scheduled event", _post("/events/{event}/cancel"), (_EVENT,)),
-    ("complete", "end an event now", _post("/events/{event}/complete"), (_EVENT,)),
+    ("cancel", "cancel a Scheduled event", _post("/events/{event}/cancel"), (EVENT,)),
+    ("complete", "end an event now", _post("/events/{event}/complete"), (EVENT,)),
     (
         "change",
         "change an event as clients see it",
         _post("/events/{event}/change"),
-        (_EVENT, *_options_of(Change, "after", "after_start", "action", "impact_for")),
+        (EVENT, *_options_of(Change, "after", "after_start", "action", "impact_for")),
     ),
     (
         "fail",

@@ -25,6 +25,8 @@ from .request_body import BadRequest, read_body
 from .state import event_state
 
 OTHER_TENANTS = "other-tenants"
+# characters of an EventId that stand for the whole
+_SHORTEST_ID = 4
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,22 @@ class EventRoutes:
         return web.json_response({**event_state(event), **(more or {})}, status=status)
 
     def _find(self, request: web.Request) -> SimulatedEvent:
-        return self._engine.world.find(request.match_info["event"])
+        """Return the event with that name or EventId, or the one whose EventId begins so.
+
+        Raises:
+            BadRequest: the EventIds of several events begin so.
+            UnknownEvent: there is no such event.
+        """
+        world, wanted = self._engine.world, request.match_info["event"]
+        if self._exists(wanted) or len(wanted) < _SHORTEST_ID:
+            return world.find(wanted)
+        found = [each for each in [*world.events, *world.ended] if each.id.upper().startswith(wanted.upper())]
+        if not found:
+            raise UnknownEvent(wanted)
+        if len(found) > 1:
+            names = ", ".join(each.name for each in found)
+            raise BadRequest(f"event: the EventIds of {names} begin with {wanted}; give the name, or the whole EventId")
+        return found[0]
 
     def _generate_name(self) -> str:
         self._generated += 1

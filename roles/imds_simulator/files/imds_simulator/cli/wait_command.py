@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The verb ``wait``: waits until an event of a running simulator is approved, has started, or is gone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from ..times import duration_text, parse_duration
+from ..value_types import one_of
+from .control_client import Call, send
+from .control_commands import EVENT
+from .options import control_options
+from .parsing import Command, option, parse, typed
+from .program import print_problem
+
+# real seconds between two questions
+_INTERVAL = 0.25
+_UNTIL = one_of("approved", "started", "gone")
+_COMMAND = Command(
+    "wait",
+    """
+Wait until an event is approved, has started, or is gone, and print one line about it. The event may appear in the
+meantime.
+
+\b
+Exit codes:
+  0  the event is approved, has started, or is gone, also if it was so before
+  1  it can no longer become so, or the simulator refused, cannot be reached, or has ended
+  2  the arguments are invalid
+  3  the time is over
+""",
+    [
+        *control_options(),
+        EVENT,
+        option("until", _UNTIL.metavar, "what to wait for (default started)", typed(_UNTIL), default="started"),
+        option("timeout", "DURATION", "real time to wait (default 30s)", parse_duration, default=30.0),
+    ],
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the verb with ``arguments`` and return the exit code."""
+    options = parse(_COMMAND, arguments)
+    call = Call("GET", f"/events/{quote(options.event, safe='')}")
+    began = time.monotonic()
+    while True:
+        status, answer = send(options, call)
+        waited = time.monotonic() - began
+        if status == 200:
+            if _is(options.until, answer):
+                print(f"{answer['name']} {options.until} after {waited:.1f} s")
+                return 0
+            state = "cancelled" if answer["cancelled"] else answer["status"]
+            problem = f"event {answer['name']}: it is {state} and not {options.until}"
+            if _is("gone", answer) or (options.until == "approved" and _is("started", answer)):
+                print_problem(problem)
+                return 1
+        elif status == 404:
+            problem = f"event {options.event}: it has not come"
+        else:
+            print_problem(answer)
+            return 2 if status == 400 else 1
+        if waited >= options.timeout:
+            print_problem(f"{problem} after {duration_text(options.timeout)}")
+            return 3
+        time.sleep(min(_INTERVAL, options.timeout - waited))
+
+
+def _is(state: str, event: Mapping[str, Any]) -> bool:
+    """Return True if ``event``, an answer of the control API, is, or was, in ``state``."""
+    if state == "approved":
+        return bool(event["approved"])
+    return event[f"{state}_at"] is not None

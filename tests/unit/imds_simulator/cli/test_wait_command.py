@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""``wait``: the states of an event, its exit codes, and the end of the simulator."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from imds_simulator.__main__ import main
+from support import simulator_process
+
+REBOOT = {"type": "Reboot", "resources": ["vm1"]}
+
+
+@pytest.fixture
+def sim(frozen_simulator, monkeypatch):
+    monkeypatch.setenv("IMDS_SIMULATOR_CONTROL", frozen_simulator.control)
+    return frozen_simulator
+
+
+@pytest.fixture
+def event(sim):
+    """Return the name of a Scheduled event, which no other test has."""
+    return sim.post("/events", REBOOT)["name"]
+
+
+@pytest.fixture
+def wait(capsys):
+    """Return a function that runs the verb, and returns its exit code and what it prints."""
+
+    def run(*words):
+        code = main(["wait", *words])
+        out, err = capsys.readouterr()
+        return code, out + err
+
+    return run
+
+
+def start(sim, *words):
+    return subprocess.Popen(
+        [sys.executable, "-m", "imds_simulator", "wait", "--control", sim.control, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=simulator_process.environment(),
+    )
+
+
+def test_states_that_an_event_has_reached_end_at_once(sim, event, wait):
+    sim.post(f"/events/{event}/approve")
+    assert wait(event, "--until", "approved") == (0, f"{event} approved after 0.0 s\n")
+    sim.advance(1)
+    assert wait(event) == (0, f"{event} started after 0.0 s\n")
+    sim.post(f"/events/{event}/complete")
+    for until in ("approved", "started", "gone"):
+        assert wait(event, "--until", until) == (0, f"{event} {until} after 0.0 s\n")
+
+
+def test_an_event_comes_and_goes_while_the_verb_waits(sim):
+    process = start(sim, "reboot-of-later", "--until", "gone", "--timeout", "2m")
+    sim.post("/events", {**REBOOT, "name": "reboot-of-later", "started_for": 5})
+    sim.post("/events/reboot-of-later/approve")
+    sim.advance(60)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "") and out.startswith("reboot-of-later gone after ")
+
+
+def test_the_time_limit_says_what_became_of_the_event(event, wait):
+    assert wait("never", "--timeout", "100ms") == (3, "imds_simulator: event never: it has not come after 0.1s\n")
+    assert wait(event, "--timeout", "0") == (
+        3,
+        f"imds_simulator: event {event}: it is Scheduled and not started after 0s\n",
+    )
+
+
+@pytest.mark.parametrize(
+    "action, until, problem",
+    [
+        ("cancel", "started", "it is cancelled and not started"),
+        ("cancel", "approved", "it is cancelled and not approved"),
+        ("complete", "started", "it is Gone and not started"),
+        ("start", "approved", "it is Started and not approved"),
+    ],
+)
+def test_a_state_that_can_no_longer_come_ends_at_once(sim, event, wait, action, until, problem):
+    if action == "start":
+        sim.post(f"/events/{event}/change", {"status": "Started"})
+    else:
+        sim.post(f"/events/{event}/{action}")
+    assert wait(event, "--until", until) == (1, f"imds_simulator: event {event}: {problem}\n")
+
+
+def test_the_begin_of_an_event_id_names_the_event_if_it_is_the_only_one(sim, wait):
+    for number, digits in ((1, "ABCD1111"), (2, "ABCD2222")):
+        sim.post("/events", {**REBOOT, "name": f"same-{number}", "id": f"{digits}-0000-4000-8000-000000000000"})
+    assert wait("abcd1", "--timeout", "0")[1].startswith("imds_simulator: event same-1: it is Scheduled")
+    code, problem = wait("abcd", "--timeout", "0")
+    assert code == 2 and "event: the EventIds of same-1, same-2 begin with abcd" in problem
+    assert wait("abc", "--timeout", "0")[0] == 3
+
+
+def test_a_simulator_that_ends_ends_the_wait(start_simulator):
+    sim = start_simulator()
+    processes = [start(sim, "never", "--timeout", "2m") for _each in range(2)]
+    sim.stop()
+    for process in processes:
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out, err.count("\n")) == (1, "", 1)
+        assert f"no control API at {sim.control}" in err
+
+
+@pytest.mark.parametrize("words", [["--until", "soon", "e"], ["--timeout", "never", "e"], []])
+def test_wrong_arguments_have_exit_code_2(words, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["wait", *words])
+    assert capsys.readouterr().err.count("\n") == 1
