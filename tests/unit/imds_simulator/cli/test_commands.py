@@ -357,6 +357,7 @@ def test_verbs_for_events_use_the_control_api(verb):
     assert (made["name"], made["type"], made["resources"]) == ("by-hand", "Reboot", ["vm1", "vm2"])
     assert verb("approve by-hand")["approved_by"] == ["control-plane"]
     assert verb(f"approve {made['id']} --as other-tenants")["name"] == "by-hand"
+    assert verb("approve by-hand --as arm")["approved_by"] == ["arm", "control-plane"]
     assert verb("change by-hand --description new")["description"] == "new"
     verb("advance 1s")
     assert verb("complete by-hand")["status"] == "Gone"

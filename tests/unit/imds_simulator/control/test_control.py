@@ -95,6 +95,27 @@ def test_approve_as_control_plane_other_tenants_or_vm(sim):
     assert "does not see" in expect_error(409, sim.post, f"/events/{other}/approve", {"as": "stranger"})
 
 
+def test_approve_as_resource_manager_has_the_rules_of_its_acknowledge(sim):
+    event = schedule(sim, resources=["vm1", "vm2"])["id"]
+    assert sim.post(f"/events/{event}/approve", {"as": "arm"})["approved_by"] == ["arm"]
+    sim.advance(1)
+    assert sim.post(f"/events/{event}/approve", {"as": "arm"})["status"] == "Started"
+    planned = schedule(sim, at=60)["id"]
+    sim.post(f"/events/{event}/complete")
+    for each in (event, planned):
+        assert "arm does not see it" in expect_error(409, sim.post, f"/events/{each}/approve", {"as": "arm"})
+
+
+@pytest.mark.parametrize("vm", ["vm1", "pool_3"])
+def test_acknowledge_path_acknowledges_a_visible_event(sim, vm):
+    made = schedule(sim, resources=[vm])
+    (shown,) = [each for each in sim.get("/state")["events"] if each["id"] == made["id"]]
+    assert shown["acknowledge_path"] == made["acknowledge_path"]
+    answer = send_request(sim.control, made["acknowledge_path"], "POST", {"Authorization": "Bearer any"})
+    assert answer.status == 200 and sim.get(f"/events/{made['id']}")["approved_by"] == ["arm"]
+    assert sim.post(f"/events/{made['id']}/complete")["acknowledge_path"] is None
+
+
 def test_cancel_complete_and_change_act_on_events(sim):
     event = "/events/" + schedule(sim)["id"]
     assert sim.post(event + "/change", {"type": "Reboot", "resources": ["vm1", "vm2"]})["type"] == "Reboot"

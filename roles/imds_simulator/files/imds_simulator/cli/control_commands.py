@@ -118,7 +118,7 @@ def _argument(name: str, metavar: str, **more: Any) -> click.Argument:
 EVENT = _argument("event", "EVENT")
 _GROUP = _argument("group", "GROUP")
 _FAILURES = one_of("Reboot", "Redeploy")
-_WHO = option("as", "WHO", "control-plane (default), other-tenants, or a VM of the group", default="control-plane")
+_WHO = option("as", "WHO", "control-plane (default), other-tenants, arm, or a VM of the group", default="control-plane")
 
 _ALL: Sequence[tuple[str, str, Callable[[dict[str, Any]], Call], Sequence[click.Parameter]]] = (
     (
@@ -133,7 +133,7 @@ _ALL: Sequence[tuple[str, str, Callable[[dict[str, Any]], Call], Sequence[click.
     ),
     (
         "approve",
-        "approve an event as the control plane, the other tenants or a VM",
+        "approve an event as the control plane, the other tenants, Azure Resource Manager or a VM",
         _post("/events/{event}/approve"),
         (EVENT, _WHO),
     ),

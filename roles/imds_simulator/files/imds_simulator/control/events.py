@@ -13,7 +13,7 @@ from aiohttp import web
 
 from ..keys import Found, key, problem_text
 from ..model import operations
-from ..model.events import CONTROL_PLANE, SimulatedEvent
+from ..model.events import ARM, CONTROL_PLANE, SimulatedEvent
 from ..model.occurrence import Occurrence
 from ..model.world import UnknownEvent
 from ..scenario.checks import event_problems, moved_problems, past_moments
@@ -54,7 +54,7 @@ class Failure:
 class Approval:
     """The body of /approve."""
 
-    approver: str = key(TEXT, "control-plane, other-tenants or a VM", default=CONTROL_PLANE, name="as")
+    approver: str = key(TEXT, "control-plane, other-tenants, arm or a VM", default=CONTROL_PLANE, name="as")
 
 
 class EventRoutes:
@@ -81,12 +81,12 @@ class EventRoutes:
         """Return all events, ended ones first."""
         self._engine.settle()
         world = self._engine.world
-        return web.json_response({"events": [event_state(each) for each in [*world.ended, *world.events]]})
+        return web.json_response({"events": [self._state(each) for each in [*world.ended, *world.events]]})
 
     async def show(self, request: web.Request) -> web.Response:
         """Return one event."""
         self._engine.settle()
-        return web.json_response(event_state(self._find(request)))
+        return web.json_response(self._state(self._find(request)))
 
     async def schedule(self, request: web.Request) -> web.Response:
         """Add an event of the form that scenarios use; ``at`` counts from now, or is an absolute time.
@@ -120,7 +120,7 @@ class EventRoutes:
     async def approve(self, request: web.Request) -> web.Response:
         """Approve or release an event.
 
-        ``as`` is the control plane (default), a VM, or the other tenants, who release the event.
+        ``as`` is the control plane (default), Azure Resource Manager, a VM, or the other tenants, who release it.
         """
         approver = (await read_body(request, Approval)).approver
         now, world, event = self._engine.settle(), self._engine.world, self._find(request)
@@ -129,13 +129,14 @@ class EventRoutes:
         if approver == OTHER_TENANTS:
             return self._change(event, Change(action="release"))
         vm = world.vms.get(approver)
-        if vm is None:
+        if vm is None and approver != ARM:
             raise BadRequest(
-                f"as: there is no approver {approver!r}; give {CONTROL_PLANE}, {OTHER_TENANTS} or the name of a VM"
+                f"as: there is no approver {approver!r}; give {CONTROL_PLANE}, {OTHER_TENANTS}, {ARM} or the name "
+                "of a VM"
             )
-        if event not in world.events_visible_to(world.scope_for(vm)):
+        if not event.visible or (vm is not None and event not in world.events_visible_to(world.scope_for(vm))):
             raise operations.InvalidState(f"event {event.name}: {approver} does not see it")
-        return self._respond(event, operations.approve(self._engine.simulation, [event], vm.name, now))
+        return self._respond(event, operations.approve(self._engine.simulation, [event], approver, now))
 
     async def cancel(self, request: web.Request) -> web.Response:
         """Cancel a Scheduled event."""
@@ -171,7 +172,10 @@ class EventRoutes:
         more: Mapping[str, Any] | None = None,
     ) -> web.Response:
         self._engine.record(occurrences)
-        return web.json_response({**event_state(event), **(more or {})}, status=status)
+        return web.json_response({**self._state(event), **(more or {})}, status=status)
+
+    def _state(self, event: SimulatedEvent) -> dict[str, Any]:
+        return event_state(event, self._engine.resource_ids)
 
     def _find(self, request: web.Request) -> SimulatedEvent:
         """Return the event with that name or EventId, or the one whose EventId begins so.

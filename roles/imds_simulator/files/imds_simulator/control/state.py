@@ -9,10 +9,14 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 from ..faults.registry import ActiveFault
 from ..model.events import SimulatedEvent
+from ..protocol.arm import PREVIEW
+from ..protocol.resource_ids import ResourceIds
 from ..server.activity_log import RequestEntry
+from ..server.arm_handler import PREFIX
 from ..server.clock import ManualClock
 from ..server.engine import Engine
 from ..times import iso
@@ -61,7 +65,7 @@ def state(engine: Engine, endpoints: Mapping[str, str]) -> dict[str, Any]:
             }
             for scope in world.scopes()
         },
-        "events": [event_state(event) for event in list(world.ended) + world.events],
+        "events": [event_state(event, engine.resource_ids) for event in list(world.ended) + world.events],
         "faults": [fault_state(active, now) for active in engine.faults.all(now)],
     }
 
@@ -119,9 +123,13 @@ def _short(line: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value[:_MAX_TEXT] if isinstance(value, str) else value for key, value in line.items() if value != ""}
 
 
-def event_state(event: SimulatedEvent) -> dict[str, Any]:
-    """Return one event, including its state that IMDS does not show (docs/reference/scheduled-events.md 2.6)."""
+def event_state(event: SimulatedEvent, ids: ResourceIds) -> dict[str, Any]:
+    """Return one event, including its state that IMDS does not show (docs/reference/scheduled-events.md 2.6).
+
+    ``acknowledge_path``: a POST to this path of the control address acknowledges the event by Azure Resource Manager.
+    """
     content = event.content
+    resource = quote(ids.event_id(event.group, content.resources, event.id)) if event.visible else ""
     return {
         "name": event.name,
         "id": event.id,
@@ -142,6 +150,7 @@ def event_state(event: SimulatedEvent) -> dict[str, Any]:
         "ends_at": _moment(event.ends_at),
         "gone_at": _moment(event.gone_at),
         "cancelled": event.cancelled,
+        "acknowledge_path": f"{PREFIX}{resource}/acknowledge?api-version={PREVIEW}" if resource else None,
     }
 
 
