@@ -19,7 +19,9 @@ import yaml
 
 from support import simulator_process
 from support.ansible_hosts import Hosts
+from support.daemon.documents import shape
 from support.network import IMDS, ip
+from support.recipes.printed import is_shown
 from support.repository import REPOSITORY
 
 pytestmark = pytest.mark.all
@@ -71,6 +73,14 @@ def test_commands_run_in_a_network_of_their_own(environment: dict[str, str], tmp
     assert "Events" in json.loads(run(document, environment, tmp_path))
     output = run(more, environment, tmp_path)
     assert '"EventType":"Redeploy"' in output and '"resource_name": "vm1"' in output
+
+
+def test_handlers_of_a_group_run_at_the_addresses_of_their_vms(environment: dict[str, str], tmp_path: Path) -> None:
+    (group,) = [each for each in blocks("bash") if "imds-simulator join" in each]
+    (printed,) = blocks("text")
+    output = run(group, environment, tmp_path)
+    assert is_shown(shape(output), shape(printed)), output
+    assert all(f"{vm} GET scheduledevents 200" in output for vm in ("web_0", "web_1", "web_2"))
 
 
 def test_a_command_keeps_the_network(environment: dict[str, str], tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ WHOLE = [
     ("docs/salt-reference.md", "yaml", "tests/unit/project/test_salt_docs.py"),
     ("docs/simulator/ci.md", "sh yaml", "tests/functional/start/test_pages.py"),
     ("docs/simulator/live-page.md", "bash console sh", "tests/unit/imds_simulator/control/test_page.py"),
-    ("docs/simulator/imds-address.md", "bash yaml", "tests/system/namespace/test_imds_address_page.py"),
+    ("docs/simulator/imds-address.md", "bash text yaml", "tests/system/namespace/test_imds_address_page.py"),
     ("docs/simulator/recordings.md", "bash console", "tests/unit/imds_simulator/recording/test_recorder.py"),
     ("docs/simulator.md", "bash yaml", "tests/unit/imds_simulator/test_docs.py"),
     ("docs/start/[!w]*.md", "sh text", "tests/functional/start/test_pages.py"),

@@ -143,7 +143,7 @@ def test_help_begins_with_the_purpose_and_three_examples_and_lists_verbs(argumen
     assert purpose.lstrip().startswith(("A simulator of Azure Scheduled Events", "Run a command while a simulator"))
     assert [line.split()[0] for line in purpose.splitlines() if line.startswith("    ")] == ["imds_simulator"] * 3
     assert "--scenario FILE" in usage
-    verbs = {*VERBS, "exec", "log", "record", "replay", "report", "wait"}
+    verbs = {*VERBS, "exec", "join", "log", "record", "replay", "report", "wait"}
     assert "exec" in arguments or verbs <= set(usage.split())
 
 

@@ -221,12 +221,14 @@ print(json.dumps(found))
 
 @NEEDS_NAMESPACES
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to forbid namespaces inside a namespace")
-def test_a_refused_namespace_is_explained():
-    words = [sys.executable, "-m", "imds_simulator", "exec", "--imds-address", "--quiet", "--", "true"]
+@pytest.mark.parametrize("verb", [["exec", "--imds-address", "--quiet"], ["join", "--vm", "vm1"]], ids=["exec", "join"])
+def test_a_refused_namespace_is_explained(verb, frozen_simulator):
+    words = [sys.executable, "-m", "imds_simulator", *verb, "--", "true"]
     forbid = 'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --bounding-set=-all --inh-caps=-all "$@"'
     done = subprocess.run(
         ["unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh", *words],
-        env=simulator_process.environment(), capture_output=True, text=True, timeout=300, check=False,
+        env={**simulator_process.environment(), "IMDS_SIMULATOR_CONTROL": frozen_simulator.control},
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 2
     assert "/proc/sys/user/max_user_namespaces is 0" in done.stderr

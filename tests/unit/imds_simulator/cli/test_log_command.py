@@ -20,9 +20,9 @@ TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z "
 
 
 @pytest.fixture
-def sim(start_simulator):
+def sim(start_process):
     groups = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
-    return start_simulator({"groups": groups}, args=["--clock", "manual", "--knob", "rate_limit=off"])
+    return start_process({"groups": groups}, args=["--clock", "manual", "--knob", "rate_limit=off"])
 
 
 @pytest.fixture

@@ -102,8 +102,8 @@ def test_the_begin_of_an_event_id_names_the_event_if_it_is_the_only_one(sim, wai
     assert wait("abc", "--timeout", "0")[0] == 3
 
 
-def test_a_simulator_that_ends_ends_the_wait(start_simulator):
-    sim = start_simulator()
+def test_a_simulator_that_ends_ends_the_wait(start_process):
+    sim = start_process()
     processes = [start(sim, "never", "--timeout", "2m") for _each in range(2)]
     sim.stop()
     for process in processes:

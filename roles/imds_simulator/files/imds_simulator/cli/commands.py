@@ -28,6 +28,7 @@ from .program import program_name
 # different libraries
 _MODULES: Mapping[str, tuple[str, str]] = {
     "exec": ("run a command while a simulator serves, and return its exit code", ".exec_command"),
+    "join": ("run a further command at 169.254.169.254 of a running simulator", ".join_command"),
     "log": ("show the log of events, approvals, faults and requests", ".log_command"),
     "record": ("record the answers of IMDS on a VM of Azure", "..recording.record_command"),
     "replay": ("serve a recording as the VM saw it", "..replay.replay_command"),

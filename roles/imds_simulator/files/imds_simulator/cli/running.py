@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Runs the command of ``exec``: its words, its environment, its signals and its exit code."""
+"""Runs the command of ``exec`` and of ``join``: its words, its environment, its signals and its exit code."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ _SETTINGS = {
     "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1",
 }
 _ALTERNATIVES = (
-    "run the command as root, give a container the capabilities SYS_ADMIN and NET_ADMIN, or, "
-    "without --imds-address, give the client the URL in $IMDS_SIMULATOR_ENDPOINT"
+    "run the command as root, give a container the capabilities SYS_ADMIN and NET_ADMIN, or run it by exec without "
+    "--imds-address, and give the client the URL in $IMDS_SIMULATOR_ENDPOINT"
 )
 
 
@@ -33,14 +33,14 @@ def refused_namespace(failure: Failure, read: Callable[[str], str | None] | None
     """
     if failure.step == Step.BIND.value:
         return CannotEnter(
-            f"--imds-address: cannot listen in the namespace: {failure.text}; change --listen or --control"
+            f"{IMDS_ADDRESS}: cannot listen in the namespace: {failure.text}; change --listen or --control"
         )
     read = read or _content
     causes = [f"{file} is {value}" for file, value in _SETTINGS.items() if read(file) == value]
     cause = " and ".join(causes) or "the kernel, or the seccomp filter of a container, forbids it"
     change = "change that setting, " if causes else ""
     return CannotEnter(
-        f"--imds-address: cannot create a user and network namespace ({failure.step}: {failure.text}): {cause}; "
+        f"{IMDS_ADDRESS}: cannot create a user and network namespace ({failure.step}: {failure.text}): {cause}; "
         f"{change}{_ALTERNATIVES}"
     )
 

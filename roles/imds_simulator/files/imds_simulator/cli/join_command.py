@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The verb ``join``: runs a further command at 169.254.169.254 of a running simulator."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from urllib.parse import urlsplit
+
+from ..namespace.messages import IMDS_ADDRESS, IMDS_PORT
+from ..namespace.outside import start_inside
+from ..namespace.refusal import CannotEnter
+from ..namespace.relay import relay
+from ..suggestions import suggestion
+from .control_client import get_state
+from .options import control_options
+from .parsing import Command, fail, flag, option
+from .program import print_problem, program_name
+from .running import Process, environment_of, parse_with_command, run_command
+
+# real seconds between two questions whether the VM still exists
+_INTERVAL = 1.0
+# so many questions without an answer mean that the simulator has ended
+_ATTEMPTS = 3
+# real seconds for a connection from the source address of a VM
+_TIMEOUT = 5.0
+_COMMAND = Command(
+    "join",
+    f"""
+Run a further command with a VM of a running simulator, and return its exit code.
+
+\b
+Run a handler at the address of the VM web_1:
+  {program_name()} join --vm web_1 -- ./handler
+
+The command has a network namespace of its own, in which http://169.254.169.254 is the VM; it needs no root. An event
+that deletes the VM ends the command by SIGKILL: exit code 137.
+""",
+    [
+        *control_options(),
+        option("vm", "NAME", "the VM of the address 169.254.169.254", required=True),
+        flag("as-root", "the command sees the user id 0 instead of its own"),
+    ],
+    options_metavar="[OPTIONS] -- COMMAND ...",
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the verb with ``arguments`` and return the exit code of the command, or 2 if it has no VM to join."""
+    options, command = parse_with_command(_COMMAND, arguments)
+    address, source = _addresses(options)
+    try:
+        return asyncio.run(_join(options, address, (source, 0) if source else None, command))
+    except CannotEnter as error:
+        fail(str(error))
+
+
+def _addresses(options: SimpleNamespace) -> tuple[tuple[str, int], str]:
+    """Return the address of the VM, and the one from which it sends its requests; empty: any."""
+    status, state = get_state(options)
+    if status != 200:
+        fail(state)
+    name, vms = options.vm, state["vms"]
+    if name not in vms:
+        fail(f"--vm: there is no VM {name}{suggestion(name, vms)}; there are {', '.join(sorted(vms))}")
+    if vms[name]["removed"]:
+        fail(f"--vm: Azure has deleted {name}; choose another VM")
+    address, source = _address(vms[name]["endpoint"]), vms[name]["source"] or ""
+    if source:
+        try:
+            socket.create_connection(address, _TIMEOUT, (source, 0)).close()
+        except OSError as error:
+            fail(f"--vm: cannot connect to {name} from its source address {source}: {error.strerror or error}")
+    return address, source
+
+
+def _address(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or 80
+
+
+async def _join(
+    options: SimpleNamespace, address: tuple[str, int], local: tuple[str, int] | None, command: Sequence[str]
+) -> int:
+    """Run ``command`` where 169.254.169.254 is ``address``, and the control API has its port; return the exit code."""
+    control = _address(options.control)
+    inside = [(IMDS_ADDRESS, IMDS_PORT), ("127.0.0.1", control[1])]
+    relays: list[asyncio.AbstractServer] = []
+    watchers: list[asyncio.Task[None]] = []
+
+    async def serve(sockets: Sequence[socket.socket]) -> None:
+        relays.append(await relay(sockets[0], address, local))
+        relays.append(await relay(sockets[1], control))
+
+    async def start(words: Sequence[str], environment: Mapping[str, str]) -> Process:
+        process = await start_inside(words, environment, inside, options.as_root, serve, in_own_session=True)
+        watchers.append(asyncio.create_task(_watch(options, process, relays)))
+        return process
+
+    url = f"http://{IMDS_ADDRESS}"
+    environment = environment_of(url, {options.vm: url}, f"http://127.0.0.1:{control[1]}", options.control_token)
+    return await run_command(start, command, environment, in_own_session=True)
+
+
+async def _watch(options: SimpleNamespace, process: Process, relays: Sequence[asyncio.AbstractServer]) -> None:
+    """Kill the processes of the command when its VM is deleted; close ``relays`` when the simulator has ended."""
+    failures = 0
+    while failures < _ATTEMPTS:
+        await asyncio.sleep(_INTERVAL)
+        status, state = await asyncio.to_thread(get_state, options)
+        failures = 0 if status else failures + 1
+        if status == 200 and state["vms"].get(options.vm, {}).get("removed"):
+            print_problem(f"{options.vm}: Azure has deleted the VM; the command is killed")
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            return
+    for each in relays:
+        each.close()
+    print_problem(f"{options.control}: the simulator has ended; {IMDS_ADDRESS} refuses connections of the command")

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+"""The relay between a namespace and the simulator: half closes, resets, refusals and source addresses."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+
+import pytest
+
+from imds_simulator.namespace.relay import relay
+
+
+def bound():
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    return sock
+
+
+def run_with_relay(target, client, local=None):
+    """Run ``client(reader, writer)`` with a connection through a relay to a server that runs ``target``."""
+
+    async def run():
+        server = await asyncio.start_server(target, "127.0.0.1", 0)
+        sock = bound()
+        address = sock.getsockname()
+        relaying = await relay(sock, server.sockets[0].getsockname(), local)
+        try:
+            return await client(*await asyncio.open_connection(*address))
+        finally:
+            relaying.close()
+            server.close()
+
+    return asyncio.run(run())
+
+
+def reset(writer):
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+def test_a_half_close_passes_and_the_answer_comes_back():
+    async def target(reader, writer):
+        writer.write((await reader.read())[::-1])
+        writer.close()
+
+    async def client(reader, writer):
+        writer.write(b"x" * 1_000_000 + b"y")
+        writer.write_eof()
+        return await reader.read()
+
+    assert run_with_relay(target, client) == b"y" + b"x" * 1_000_000
+
+
+def test_a_reset_of_the_server_is_a_reset_for_the_client():
+    async def target(reader, writer):
+        await reader.read(1)
+        reset(writer)
+
+    async def client(reader, writer):
+        writer.write(b"GET")
+        return await reader.read()
+
+    with pytest.raises(ConnectionResetError):
+        run_with_relay(target, client)
+
+
+def test_a_reset_of_the_client_is_a_reset_for_the_server():
+    async def run():
+        seen = asyncio.get_running_loop().create_future()
+
+        async def target(reader, writer):
+            try:
+                writer.write(b"ready")
+                await reader.read()
+                seen.set_result(None)
+            except ConnectionResetError as error:
+                seen.set_result(error)
+
+        server = await asyncio.start_server(target, "127.0.0.1", 0)
+        sock = bound()
+        address = sock.getsockname()
+        relaying = await relay(sock, server.sockets[0].getsockname())
+        reader, writer = await asyncio.open_connection(*address)
+        assert await reader.readexactly(5) == b"ready"
+        reset(writer)
+        found = await asyncio.wait_for(seen, 60)
+        relaying.close()
+        server.close()
+        return found
+
+    assert isinstance(asyncio.run(run()), ConnectionResetError)
+
+
+def test_a_connection_that_the_server_refuses_is_reset():
+    async def run():
+        with bound() as refusing:
+            sock = bound()
+            address = sock.getsockname()
+            relaying = await relay(sock, refusing.getsockname())
+            reader, _writer = await asyncio.open_connection(*address)
+            try:
+                return await reader.read()
+            finally:
+                relaying.close()
+
+    with pytest.raises(ConnectionResetError):
+        asyncio.run(run())
+
+
+def test_the_server_sees_the_source_address_of_the_vm():
+    async def target(_reader, writer):
+        writer.write(writer.get_extra_info("peername")[0].encode())
+        writer.close()
+
+    async def client(reader, _writer):
+        return await reader.read()
+
+    assert run_with_relay(target, client, ("127.0.1.7", 0)) == b"127.0.1.7"
