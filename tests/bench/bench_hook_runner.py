@@ -3,8 +3,6 @@
 
 """CPU and memory of the daemon without and with events, beside loops that only poll; the delay of its hooks.
 
-Also the CPU of its polls of 10,000 events, beside that of reading their JSON.
-
     [INTERVAL=1] python tests/bench/bench_hook_runner.py [SECONDS [EVENTS]]
 
 A short INTERVAL gives more polls in the same time; each poll of each program then costs less, because
@@ -26,17 +24,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 sys.path[:0] = [str(folder) for folder in Path(__file__).resolve().parents[1:3]]
 from table import print_table, ratio
 
-from azure_scheduled_events.document import parse_document
 from support import simulator_process
-from support.daemon.runner_harness import RunnerHarness
-from support.daemon.simulated_azure import GROUPS, Azure
 from support.repository import REPOSITORY
 from support.simulator_process import Simulator
 from support.wait import wait_until
@@ -308,36 +303,6 @@ def delays(events: int, library: Path, folder: Path) -> None:
     print_table(title, ["least", "median", "p99", "most"], [[f"{each:.3f}" for each in row]])
 
 
-def many(folder: Path) -> None:
-    """Measure the first poll that lists 10,000 events, and each further one."""
-    fields = {
-        **{"EventType": "Freeze", "EventStatus": "Scheduled", "EventSource": "Platform", "Resources": ["vm2"]},
-        **{"ResourceType": "VirtualMachine", "NotBefore": "Fri, 01 Jan 2100 00:00:00 GMT"},
-    }
-    events = [{**fields, "EventId": f"E-{number}"} for number in range(10_000)]
-    answer = json.dumps({"DocumentIncarnation": 1, "Events": events}).encode()
-    reading = min(cpu_of(lambda: json.loads(answer)) for _time in range(5))
-    with simulator_process.start({"groups": GROUPS}, ["--clock", "manual", "--quiet"]) as simulator:
-        harness = RunnerHarness(folder, Azure(simulator), log_level="error", resource_name="vm1")
-        runner = harness.start()
-        times = iter(range(6))
-        took = [
-            cpu_of(lambda: runner.observe(parse_document(answer)._replace(sent_at=next(times)))) for _poll in range(6)
-        ]
-        harness.close()
-    rows = [
-        [name, f"{seconds:.3f}", ratio(seconds, reading)]
-        for name, seconds in (("first poll", took[0]), ("further poll", statistics.median(took[1:])))
-    ]
-    print_table("10,000 events of other VMs", ["", "CPU, s", "json.loads = 1"], rows)
-
-
-def cpu_of(work: Callable[[], object]) -> float:
-    began = time.process_time()
-    work()
-    return time.process_time() - began
-
-
 def address(azure: Simulator, vm: str) -> str:
     return azure.endpoints[vm] + PATH.partition("?")[0]
 
@@ -352,8 +317,6 @@ def main() -> None:
         idle(seconds, library, folder)
         busy(0.75 * seconds, library, folder)
         delays(events, library, folder)
-        (folder / "many").mkdir()
-        many(folder / "many")
 
 
 if __name__ == "__main__":
