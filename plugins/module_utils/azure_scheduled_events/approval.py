@@ -96,6 +96,6 @@ def approve(session: ImdsSession, criteria: ApprovalCriteria, receipts_folder: s
     items = plan
     warnings = list(criteria.policy.warnings) if criteria.policy is not None else []
     if send:
-        items, problems = send_approvals(session.pacer, plan, receipts, session.time_left())
+        items, problems = send_approvals(session, plan, receipts)
         warnings += problems
     return ApprovalResult(seen.document, session.resource_name, plan, items, warnings)

@@ -1,143 +1,130 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Sends planned approvals and determines the outcome of each."""
+"""Sends planned approvals, one event in a request, and determines the outcome of each."""
 
 from __future__ import annotations
 
+import collections
 from datetime import datetime, timezone
-from typing import Iterable, Sequence
+from typing import Iterator, Sequence
 
-from .approval_plan import APPROVE, APPROVED, FAILED, NOT_FOUND, ApprovalOutcome
+from . import release
+from .approval_plan import APPROVE, APPROVED, FAILED, NOT_FOUND, STARTED, ApprovalOutcome
 from .changes import holds_unchanged
 from .document import EventDocument
 from .errors import ImdsError, ImdsRefused
-from .pacing import Pacer
 from .receipts import Receipts
+from .session import ImdsSession
 from .timestamps import as_utc_text
-
-# with ids of ordinary length, far below the body size that IMDS accepts
-_IDS_PER_REQUEST = 100
 
 
 def send_approvals(
-    pacer: Pacer, plan: Sequence[ApprovalOutcome], receipts: Receipts, within: float
+    session: ImdsSession, plan: Sequence[ApprovalOutcome], receipts: Receipts
 ) -> tuple[list[ApprovalOutcome], list[str]]:
-    """Send the planned approvals.
+    """Send the planned approvals, and note each accepted one in ``receipts`` before the next is sent.
 
-    Only decisions with outcome "approve" are sent. An event that IMDS refuses does not delay the others. After an
-    error the events are read again, and only those that are still Scheduled are sent again. ``within`` is in seconds,
-    for all attempts; ``receipts`` notes the accepted approvals.
+    Only decisions with outcome "approve" are sent. After an error the events are read before the next approval, and an
+    event is sent only if it is still Scheduled and unchanged.
 
     Returns:
-        The plan with "approved", "failed" or "not_found" in place of "approve", and warnings about receipts.
+        The plan with "approved", "failed", "not_found" or "started" in place of "approve", and warnings about receipts.
     """
-    sending = _ApprovalSender(pacer, pacer.clock() + within)
-    wanted = [item for item in plan if item.outcome == APPROVE]
-    for start in range(0, len(wanted), _IDS_PER_REQUEST):
-        sending.send(wanted[start : start + _IDS_PER_REQUEST])
-    warnings = _write_receipts(receipts, [item for item in sending.done.values() if item.outcome == APPROVED])
-    return [sending.done.get(item.event_id, item) for item in plan], warnings
+    done: dict[str, ApprovalOutcome] = {}
+    warnings: dict[str, None] = {}
+    for item in _results(session, [item for item in plan if item.outcome == APPROVE]):
+        done[item.event_id] = item
+        warning = _write_receipt(receipts, item) if item.outcome == APPROVED else None
+        if warning is not None:
+            warnings[warning] = None
+    return [done.get(item.event_id, item) for item in plan], list(warnings)
 
 
-def _write_receipts(receipts: Receipts, approved: Iterable[ApprovalOutcome]) -> list[str]:
-    now = as_utc_text(datetime.now(timezone.utc))
-    damaged = False
+def _write_receipt(receipts: Receipts, item: ApprovalOutcome) -> str | None:
+    """Note an accepted approval; return a warning or None."""
+    not_before = item.event.not_before if item.event is not None else None
     try:
-        for item in approved:
-            not_before = item.event.not_before if item.event is not None else None
-            damaged = receipts.write(item.event_id, now, not_before) or damaged
+        damaged = receipts.write(item.event_id, as_utc_text(datetime.now(timezone.utc)), not_before)
     except OSError as error:
-        return [
+        return (
             f"receipts: the approval cannot be noted ({error}), and will be sent again next time;"
             " name a folder that this user or root owns and that no other user can write to"
-        ]
+        )
     if damaged:
-        return [f"receipts: {receipts.path} was damaged; it is replaced, and approvals that it had are sent again"]
-    return []
+        return f"receipts: {receipts.path} was damaged; it is replaced, and approvals that it had are sent again"
+    return None
 
 
-class _ApprovalSender:
-    """Sends the approvals of one call; ``done`` holds the outcomes that are final."""
+def _results(session: ImdsSession, items: Sequence[ApprovalOutcome]) -> Iterator[ApprovalOutcome]:
+    """Yield each item with its outcome as soon as it is known.
 
-    def __init__(self, pacer: Pacer, deadline: float) -> None:
-        self._pacer = pacer
-        self._deadline = deadline
-        self.done: dict[str, ApprovalOutcome] = {}
-        self._refused_before: set[str] = set()
-
-    def send(self, batch: list[ApprovalOutcome]) -> None:
-        while batch:
-            if self._pacer.clock() >= self._deadline:
-                self._set_outcome(batch, FAILED, "the timeout passed before it could be sent")
-                return
-            try:
-                self._pacer.call(self._pacer.imds.approve, [item.event_id for item in batch], within=self._time_left())
-            except ImdsError as error:
-                batch = self._retryable_items(error, batch)
+    An event whose approval fails is sent again after the others; once only if IMDS refuses it.
+    """
+    waiting = collections.deque(items)
+    errors: dict[str, ImdsError] = {}
+    refused: set[str] = set()
+    document: EventDocument | None = None
+    while waiting:
+        item = waiting.popleft()
+        final = None if document is None else _final(item, document, errors.get(item.event_id))
+        if final is None and session.is_over():
+            final = _failed(item, "the timeout passed before it could be sent")
+        if final is not None:
+            yield final
+            continue
+        try:
+            session.pacer.call(session.imds.approve, item.event_id, within=session.time_left())
+        except ImdsError as error:
+            errors[item.event_id] = error
+            if error.retryable or (_concerns_event(error) and item.event_id not in refused):
+                waiting.append(item)
             else:
-                self._set_outcome(batch, APPROVED, None)
+                yield _failed(item, str(error))
+            if _concerns_event(error):
+                refused.add(item.event_id)
+            document = _events_after(session, error) if waiting else None
+            if document is None:
+                yield from (_failed(each, str(errors.get(each.event_id, error))) for each in waiting)
                 return
+        else:
+            yield item._replace(outcome=APPROVED)
 
-    def _retryable_items(self, error: ImdsError, batch: list[ApprovalOutcome]) -> list[ApprovalOutcome]:
-        """Return the items that are worth another attempt; set the outcome of the others."""
-        about_an_id = isinstance(error, ImdsRefused) and error.status == 400 and not error.supported_versions
-        if error.retryable:
-            return (
-                self._still_scheduled(batch, error) if self._pause() else self._set_outcome(batch, FAILED, str(error))
-            )
-        if not about_an_id:
-            return self._set_outcome(batch, FAILED, str(error))
-        wanted = self._still_scheduled(batch, error)
-        again = [item for item in wanted if item.event_id not in self._refused_before]
-        self._set_outcome([item for item in wanted if item not in again], FAILED, str(error))
-        if again and len(batch) == 1 and not self._pause():
-            return self._set_outcome(again, FAILED, str(error))
-        # a refusal of a batch does not name the event at fault: each is sent once more on its own
-        for item in again:
-            self._refused_before.add(item.event_id)
-            self.send([item])
-        return []
 
-    def _still_scheduled(self, batch: list[ApprovalOutcome], doubt: ImdsError) -> list[ApprovalOutcome]:
-        """Read the events, and return the items whose events are Scheduled and unchanged since they were planned."""
-        document = self._read_events()
-        if document is None:
-            return self._set_outcome(batch, FAILED, str(doubt))
-        wanted = []
-        for item in batch:
-            event = document.find(item.event_id)
-            if event is not None and event.status == "Started":
-                self._set_outcome([item], APPROVED, f"IMDS gave no clear answer ({doubt}), but the event has started")
-            elif event is None and document.complete:
-                self._set_outcome([item], NOT_FOUND, f"IMDS gave no clear answer ({doubt}), and the event is gone")
-            elif event is None or item.event is None or not holds_unchanged(item.event, event):
-                self._set_outcome([item], FAILED, f"IMDS gave no clear answer ({doubt}), and the event has changed")
-            else:
-                wanted.append(item)
-        return wanted
+def _events_after(session: ImdsSession, error: ImdsError) -> EventDocument | None:
+    """Return the events as soon as the next approval may follow the error; None if none may."""
+    may_follow = session.pause() if error.retryable else _concerns_event(error)
+    while may_follow:
+        try:
+            document = session.pacer.call(session.imds.events, within=session.time_left())
+        except ImdsError as failure:
+            may_follow = failure.retryable and session.pause()
+        else:
+            # the pause after a refusal
+            return document if error.retryable or session.pause() else None
+    return None
 
-    def _read_events(self) -> EventDocument | None:
-        """Return the events, or None if IMDS gave no good answer before the deadline."""
-        while True:
-            try:
-                return self._pacer.call(self._pacer.imds.events, within=self._time_left())
-            except ImdsError as error:
-                if not (error.retryable and self._pause()):
-                    return None
 
-    def _set_outcome(self, batch: list[ApprovalOutcome], outcome: str, reason: str | None) -> list[ApprovalOutcome]:
-        """Set the outcome of each item; return the items that remain to be sent, which is none."""
-        for item in batch:
-            self.done[item.event_id] = item._replace(outcome=outcome, reason=reason or item.reason)
-        return []
+def _concerns_event(error: ImdsError) -> bool:
+    """Return True if IMDS has refused the event, and not the request itself."""
+    return isinstance(error, ImdsRefused) and error.status == 400 and not error.supported_versions
 
-    def _pause(self) -> bool:
-        """Wait as the retry table says; return False if no time is left for another attempt."""
-        delay = self._pacer.delay(event_known=True)
-        if self._pacer.clock() + delay >= self._deadline:
-            return False
-        self._pacer.sleep(delay)
-        return True
 
-    def _time_left(self) -> float:
-        return max(0.1, self._deadline - self._pacer.clock())
+def _final(item: ApprovalOutcome, document: EventDocument, error: ImdsError | None) -> ApprovalOutcome | None:
+    """Return the item's outcome by later events; None if its approval is to be sent.
+
+    ``error`` is that of the last attempt to approve the event, or None.
+    """
+    event = document.find(item.event_id)
+    unclear = "" if error is None else f"IMDS gave no clear answer ({error}), and "
+    if event is not None and event.status == "Started":
+        if error is None:
+            return item._replace(outcome=STARTED, reason=release.STARTED.text)
+        return item._replace(outcome=APPROVED, reason=f"{unclear}the event has started")
+    if event is None and document.complete:
+        return item._replace(outcome=NOT_FOUND, reason=f"{unclear}the event is gone")
+    if event is None or item.event is None or not holds_unchanged(item.event, event):
+        return _failed(item, f"{unclear}the event has changed")
+    return None
+
+
+def _failed(item: ApprovalOutcome, reason: str) -> ApprovalOutcome:
+    return item._replace(outcome=FAILED, reason=reason)

@@ -85,7 +85,19 @@ class ImdsSession:
         """Return the seconds that remain for the session, at least 0.1."""
         return max(0.1, self._deadline - self.pacer.clock())
 
-    def call_with_retries(self, method: Callable[..., T], *args: object) -> T:
+    def is_over(self) -> bool:
+        """Return True if the time of the session has passed."""
+        return self.pacer.clock() >= self._deadline
+
+    def pause(self) -> bool:
+        """Wait after an error as the retry table says; return False if no time is left for another attempt."""
+        delay = self.pacer.delay(event_known=True)
+        if delay >= self.time_left():
+            return False
+        self.pacer.sleep(delay)
+        return True
+
+    def call_with_retries(self, method: Callable[..., T]) -> T:
         """Return the result of a method of the client, called until it is good or the session's time is up.
 
         Refused connections and errors that are not retryable are raised at once.
@@ -95,13 +107,11 @@ class ImdsSession:
         """
         while True:
             try:
-                return self.pacer.call(method, *args, within=self.time_left())
+                return self.pacer.call(method, within=self.time_left())
             except ImdsError as error:
                 no_service = isinstance(error, ImdsUnreachable) and not error.connected
-                delay = self.pacer.delay(event_known=True)
-                if no_service or not error.retryable or delay >= self.time_left():
+                if no_service or not error.retryable or not self.pause():
                     raise
-                self.pacer.sleep(delay)
 
     def read_events(self, name_required: bool) -> EventDocument:
         """Return the events, and set ``resource_name``; raise ImdsError if that fails.

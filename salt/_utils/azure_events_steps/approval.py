@@ -84,7 +84,7 @@ def _approved(minion: Minion, job: Job, ready: Mapping[str, str], receipts: str,
     if approved_at is not None:
         return job.answer(answers.ALREADY_APPROVED, f"{ALREADY_APPROVED.text} (approved at {approved_at})")
     planned = ApprovalOutcome(event.event_id, APPROVE, "a person ordered it" if forced else "its VMs are ready", event)
-    (item,), warnings = send_approvals(session.pacer, [planned], notes, session.time_left())
+    (item,), warnings = send_approvals(session, [planned], notes)
     for text in warnings:
         log.warning("azure_events: %s", text)
     return job.answer(answers.NOT_LISTED if item.outcome == NOT_FOUND else item.outcome, item.reason)

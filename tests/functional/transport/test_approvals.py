@@ -15,7 +15,6 @@ from azure_scheduled_events import Imds, Policy, Selection, Tracker
 from azure_scheduled_events.approval import approve
 from azure_scheduled_events.approval_plan import ApprovalCriteria, ApprovalOutcome, plan_approvals
 from azure_scheduled_events.approval_sending import send_approvals
-from azure_scheduled_events.pacing import Pacer
 from azure_scheduled_events.receipts import Receipts
 from azure_scheduled_events.session import ConnectionOptions, ImdsSession
 from support.simulator_process import Simulator
@@ -23,21 +22,27 @@ from support.transport.fault_helpers import fault, requests_of, schedule
 
 
 class Approver:
-    """Approves for vm1; time passes only while its pacer sleeps."""
+    """Approves for vm1; time passes only while its session sleeps."""
 
     def __init__(self, azure: Simulator, folder: Path) -> None:
         self.azure = azure
         self.slept: list[float] = []
         self.imds = Imds(azure.endpoints["vm1"], timeout=60)
         self.receipts = Receipts(str(folder), self.imds.endpoint)
-        self.pacer = Pacer(self.imds, clock=lambda: sum(self.slept), sleep=self.slept.append, jitter=lambda: 0.0)
 
     def plan(self, *ids: str) -> list[ApprovalOutcome]:
         criteria = ApprovalCriteria(Selection.of(event_ids=ids, affects="any"), "vm1", release_others=True)
         return plan_approvals(Tracker().observe(self.imds.events()), criteria, self.receipts)
 
-    def send(self, plan: list[ApprovalOutcome], within: float = 60) -> dict[str, str]:
-        outcomes, warnings = send_approvals(self.pacer, plan, self.receipts, within)
+    def session(self, within: float = 60, sleep: Callable[[float], None] | None = None) -> ImdsSession:
+        options = ConnectionOptions(self.azure.endpoints["vm1"], ("2020-07-01",), "vm1", within)
+        return ImdsSession(options, clock=lambda: sum(self.slept), sleep=sleep or self.slept.append)
+
+    def send(self, plan: list[ApprovalOutcome], within: float = 60, late: float = 0) -> dict[str, str]:
+        """Return the outcomes; the session has existed for ``late`` seconds before the first approval."""
+        session = self.session(within)
+        self.slept.append(late)
+        outcomes, warnings = send_approvals(session, plan, self.receipts)
         assert warnings == []
         return {item.event_id: item.outcome for item in outcomes}
 
@@ -50,14 +55,28 @@ def approver(azure: Simulator, tmp_path: Path) -> Approver:
     return Approver(azure, tmp_path)
 
 
-def test_approval_of_several_events_sends_one_request_and_writes_receipts(azure: Simulator, approver: Approver) -> None:
+def test_each_of_several_events_is_approved_in_its_own_request(azure: Simulator, approver: Approver) -> None:
     ids = [schedule(azure), schedule(azure), schedule(azure, resources=["vm2"])]
     start = len(requests_of(azure))
     assert approver.send(approver.plan(*ids)) == dict.fromkeys(ids, "approved")
-    assert approver.posts(start) == [200]
+    assert approver.posts(start) == [200, 200, 200]
+    assert [azure.get(f"/events/{event_id}")["approved_by"] for event_id in ids] == [["vm1"]] * 3
     assert all(approver.receipts.find(event_id) for event_id in ids)
     assert approver.send(approver.plan(*ids)) == dict.fromkeys(ids, "already_approved")
-    assert approver.posts(start) == [200]
+    assert approver.posts(start) == [200, 200, 200]
+
+
+def test_accepted_approval_is_noted_before_the_next_is_sent(azure: Simulator, approver: Approver) -> None:
+    ids = [schedule(azure) for _one in range(6)]
+    plan, start = approver.plan(*ids), len(requests_of(azure))
+
+    def killed(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):  # while it waits for the limit of requests
+        send_approvals(approver.session(sleep=killed), plan, approver.receipts)
+    noted = [event_id for event_id in ids if approver.receipts.find(event_id)]
+    assert 0 < len(noted) < 6 and approver.posts(start) == [200] * len(noted)
 
 
 def test_approval_of_a_vanished_event_does_not_block_the_others(azure: Simulator, approver: Approver) -> None:
@@ -108,29 +127,41 @@ def test_approval_of_an_event_that_ends_during_an_outage_is_not_found(azure: Sim
     assert approver.send(plan) == {event_id: "not_found"}
 
 
-def test_approval_of_150_events_sends_two_requests_if_there_is_time(azure: Simulator, approver: Approver) -> None:
-    ids = [schedule(azure) for _one in range(150)]
+def test_approvals_are_sent_only_while_there_is_time(azure: Simulator, approver: Approver) -> None:
+    ids = [schedule(azure) for _one in range(20)]
     plan, start = approver.plan(*ids), len(requests_of(azure))
-    assert set(approver.send(plan, within=0).values()) == {"failed"}
+    assert set(approver.send(plan, late=60).values()) == {"failed"}
     assert approver.posts(start) == []
+    assert set(approver.send(plan, within=3).values()) == {"approved", "failed"}
     assert set(approver.send(plan).values()) == {"approved"}
-    assert approver.posts(start) == [200, 200]
 
 
-def test_approval_without_a_writable_receipt_warns(azure: Simulator, approver: Approver, tmp_path: Path) -> None:
-    event_id = schedule(azure)
+def test_events_that_were_not_sent_before_an_error_are_judged_by_the_next_document(
+    azure: Simulator, approver: Approver
+) -> None:
+    ids = [schedule(azure) for _one in range(4)]
+    plan, start = approver.plan(*ids), len(requests_of(azure))
+    fault(azure, "unavailable", method="POST", requests="1")
+    azure.post(f"/events/{ids[1]}/change", {"status": "Started"})
+    azure.post(f"/events/{ids[2]}/change", {"resources": ["vm1", "vm2"]})
+    azure.post(f"/events/{ids[3]}/cancel")
+    assert list(approver.send(plan).values()) == ["approved", "started", "failed", "not_found"]
+    assert approver.posts(start) == [503, 200]
+
+
+def test_approval_without_a_writable_receipt_warns_once(azure: Simulator, approver: Approver, tmp_path: Path) -> None:
+    ids = [schedule(azure), schedule(azure)]
     (tmp_path / "file").write_text("in the way")
-    outcomes, warnings = send_approvals(
-        approver.pacer, approver.plan(event_id), Receipts(str(tmp_path / "file"), "x"), 60
-    )
-    assert [item.outcome for item in outcomes] == ["approved"]
+    receipts = Receipts(str(tmp_path / "file"), "x")
+    outcomes, warnings = send_approvals(approver.session(), approver.plan(*ids), receipts)
+    assert [item.outcome for item in outcomes] == ["approved", "approved"]
     assert len(warnings) == 1 and "cannot be noted" in warnings[0]
 
 
 def test_damaged_receipts_are_replaced_with_a_warning(azure: Simulator, approver: Approver, tmp_path: Path) -> None:
     ids = [schedule(azure), schedule(azure)]
     (tmp_path / "receipts.json").write_text("{")
-    _outcomes, (warning,) = send_approvals(approver.pacer, approver.plan(*ids), approver.receipts, 60)
+    _outcomes, (warning,) = send_approvals(approver.session(), approver.plan(*ids), approver.receipts)
     assert warning.startswith(f"receipts: {tmp_path / 'receipts.json'} was damaged")
     assert all(approver.receipts.find(event_id) for event_id in ids)
 
@@ -211,7 +242,7 @@ def test_two_refusals_fail_with_the_reason_of_imds(azure: Simulator, approver: A
     event_id = schedule(azure)
     plan, start = approver.plan(event_id), len(requests_of(azure))
     fault(azure, "bad-request", method="POST")
-    (item,), _warnings = send_approvals(approver.pacer, plan, approver.receipts, 60)
+    (item,), _warnings = send_approvals(approver.session(), plan, approver.receipts)
     assert item.outcome == "failed" and "answered 400" in item.reason
     assert approver.posts(start) == [400, 400]
 
