@@ -9,7 +9,6 @@ import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import (
     EventDocument,
     OwnNameUnknown,
-    Policy,
     ScheduledEvent,
     Selection,
     Tracker,
@@ -17,6 +16,9 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approval_plan import (
     ApprovalCriteria,
     plan_approvals,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import (
+    Policy,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import (
     Receipts,

@@ -9,10 +9,14 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import (
     OwnNameUnknown,
-    Policy,
-    PolicyContext,
-    PolicyError,
     ScheduledEvent,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.conditions import (
+    PolicyContext,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import (
+    Policy,
+    PolicyError,
 )
 
 # a Saturday
