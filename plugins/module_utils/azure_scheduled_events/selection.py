@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Iterable, Mapping, NamedTuple, Sequence
+from typing import Any, Mapping, NamedTuple
 
 from .document import EVENT_SOURCES, EVENT_STATUSES, EventDocument, ScheduledEvent
 from .event_types import advises
@@ -14,6 +14,12 @@ from .options import Parser, parse_choice, parse_event_type, parse_option, parse
 
 SELF = "self"
 ANY = "any"
+# of the values that are not any text
+_PARSERS: Mapping[str, Parser] = {
+    "types": parse_event_type,
+    "statuses": partial(parse_choice, known=EVENT_STATUSES, kind="status"),
+    "sources": partial(parse_choice, known=EVENT_SOURCES, kind="source"),
+}
 
 
 class Selection(NamedTuple):
@@ -38,51 +44,23 @@ class Selection(NamedTuple):
     advice: bool = False
 
     @classmethod
-    def of(
-        cls,
-        event_ids: Iterable[str] | None = None,
-        types: Iterable[str] | None = None,
-        statuses: Iterable[str] | None = None,
-        sources: Iterable[str] | None = None,
-        affects: str | Sequence[str] | None = None,
-    ) -> Selection:
-        """Return the selection of options that are known to be valid; :meth:`parse` checks them.
-
-        None selects all, but ``affects`` is then "self".
-        """
-        named = [affects] if isinstance(affects, str) else list(affects or [SELF])
-        folded = {name.casefold() for name in named}
-        target: str | tuple[str, ...] = tuple(named)
-        if ANY in folded:
-            target = ANY
-        elif folded == {SELF}:
-            target = SELF
-        # an empty list is often the result of a query that found nothing; it must not select all
-        ids, kinds, states, origins = (
-            None if values is None else tuple(values) for values in (event_ids, types, statuses, sources)
-        )
-        return cls(ids, kinds, states, origins, target)
-
-    @classmethod
     def parse(cls, options: Mapping[str, Any]) -> Selection:
         """Return the selection of options as users write them.
 
         The options are ``event_ids``, ``types``, ``statuses``, ``sources`` and ``affects``, each a text, a list of
-        texts or None; an option that is missing counts as None.
+        texts or None; an option that is missing counts as None, which selects all, but for ``affects`` "self".
 
         Raises:
             ValueError: a value is not a text, or is a misspelt type, status or source, which would select nothing.
         """
-        given = {name: parse_option(name, value, parse_texts) for name, value in options.items() if value is not None}
-        parsers: dict[str, Parser] = {
-            "types": parse_event_type,
-            "statuses": partial(parse_choice, known=EVENT_STATUSES, kind="status"),
-            "sources": partial(parse_choice, known=EVENT_SOURCES, kind="source"),
+        # an empty list is often the result of a query that found nothing; it must not select all
+        given: dict[str, Any] = {
+            name: tuple(parse_option(name, value, parse_texts)) for name, value in options.items() if value is not None
         }
-        for name, parse in parsers.items():
+        for name, parse in _PARSERS.items():
             for value in given.get(name, ()):
                 parse_option(name, value, parse)
-        return cls.of(**given)
+        return cls(**given)._replace(affects=_target(given.get("affects", ())))
 
     def warnings(self) -> list[str]:
         """Return a sentence for each type that is unknown; Azure may have introduced it."""
@@ -122,7 +100,7 @@ class Selection(NamedTuple):
         names = (SELF,) if isinstance(self.affects, str) else self.affects
         return any(
             affects(event, own_name)
-            if name.casefold() == SELF
+            if name == SELF
             else any(is_same_vm(entry, name) for entry in event.resources)
             for name in names
         )
@@ -130,3 +108,11 @@ class Selection(NamedTuple):
 
 def _allows(allowed: tuple[str, ...] | None, value: str | None) -> bool:
     return allowed is None or (value is not None and value.casefold() in {item.casefold() for item in allowed})
+
+
+def _target(names: tuple[str, ...]) -> str | tuple[str, ...]:
+    """Return the attribute ``affects`` for the names of the option; without a name "self"."""
+    named = tuple(name.casefold() if name.casefold() in (SELF, ANY) else name for name in names)
+    if ANY in named:
+        return ANY
+    return named if set(named) - {SELF} else SELF

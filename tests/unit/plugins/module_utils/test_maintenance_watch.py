@@ -58,7 +58,12 @@ class Held:
         self.added = []
         self.now = 0.0
         self.watch = MaintenanceWatch(
-            Selection.of(types=types), 1800, note or [NOTED], lambda: "vm1", lambda: self.busy, self.added.extend
+            Selection.parse({"types": types}),
+            1800,
+            note or [NOTED],
+            lambda: "vm1",
+            lambda: self.busy,
+            self.added.extend,
         )
 
     def ended(self, *events):
@@ -75,7 +80,7 @@ def test_events_are_over_after_two_documents_without_them():
 
 @pytest.mark.parametrize("note", [[], [dict(NOTED, resources=[])]])
 def test_one_document_is_never_enough(note):
-    watch = MaintenanceWatch(Selection.of(), 1800, note, lambda: "vm1", list, list)
+    watch = MaintenanceWatch(Selection.parse({}), 1800, note, lambda: "vm1", list, list)
     observe = watch.tracker.observe
     assert not watch.ended(observe(document()))
     assert watch.ended(observe(document()._replace(sent_at=GONE_AFTER, sent_by=GONE_AFTER)))

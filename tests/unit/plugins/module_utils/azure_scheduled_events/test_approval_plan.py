@@ -46,7 +46,7 @@ def plan(tmp_path):
         }
         found = plan_approvals(
             Tracker().observe(EventDocument(1, events, server_time=NOW, doubtful=doubtful)),
-            ApprovalCriteria(Selection.of(**options), own_name, **criteria),
+            ApprovalCriteria(Selection.parse(options), own_name, **criteria),
             receipts,
         )
         return [(item.event_id, item.outcome) for item in found]

@@ -28,7 +28,7 @@ EVENTS = EventDocument(
 
 
 def picked(own_name="vm1", **options):
-    return "".join(found.event_id for found in Selection.of(**options).pick(EVENTS, own_name))
+    return "".join(found.event_id for found in Selection.parse(options).pick(EVENTS, own_name))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,13 @@ def test_another_own_name_selects_other_events():
     [(None, True), ("self", True), (["SELF"], True), ("any", False), (["vm2"], False), (["vm2", "self"], True)],
 )
 def test_whether_the_own_name_is_needed(affects, needed):
-    assert Selection.of(affects=affects).needs_own_name is needed
+    assert Selection.parse({"affects": affects}).needs_own_name is needed
+
+
+def test_self_beside_names_has_any_letter_case():
+    selection = Selection.parse({"affects": ["VM2", "SELF"]})
+    assert selection.needs_own_name
+    assert [found.event_id for found in selection.pick(EVENTS, "vm1")] == ["A", "B", "C", "D"]
 
 
 def test_self_without_a_name_is_an_error():
@@ -94,10 +100,10 @@ def test_advice_is_selected_if_it_is_named_or_to_be_shown():
         selection.matches(advice, "vm1")
         for selection in (
             Selection(),
-            Selection.of(sources=["Platform"]),
-            Selection.of(types=["Reboot"]),
-            Selection.of(types=["SpotRebalanceRecommendation"]),
-            Selection.of(event_ids=[advice.event_id]),
+            Selection.parse({"sources": "Platform"}),
+            Selection.parse({"types": "Reboot"}),
+            Selection.parse({"types": "SpotRebalanceRecommendation"}),
+            Selection.parse({"event_ids": advice.event_id}),
             Selection(advice=True),
         )
     ] == [False, False, False, True, True, True]

@@ -79,7 +79,7 @@ class Azure:
         """Return the outcome and the result of a wait."""
         options = ConnectionOptions("http://127.0.0.1", ("2020-07-01",), "vm1", timeout or 10.0)
         session = ImdsSession(options, interval, lambda: self.now, self.sleep, self.transport, hold)
-        wait = EventWait(state, Selection.of(event_ids=ids), session)
+        wait = EventWait(state, Selection.parse({"event_ids": ids}), session)
         waited = wait.wait(timeout)
         return wait.outcome(waited), waited
 
