@@ -105,11 +105,14 @@ class ScheduledEvent(NamedTuple):
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Return all fields as JSON values without loss, for storage; :meth:`from_json` reads them back."""
+        """Return all fields as JSON values without loss, for storage; :meth:`from_json` reads them back.
+
+        NotBefore has the same form as in :meth:`as_dict`, because Salt's grain shows it as it is stored.
+        """
         return dict(
             self._asdict(),
             resources=list(self.resources),
-            not_before=None if self.not_before is None else self.not_before.isoformat(),
+            not_before=None if self.not_before is None else as_utc_text(self.not_before),
             duration=None if self.duration is None else self.duration.total_seconds(),
         )
 
@@ -219,7 +222,7 @@ class _Warnings:
 
 
 def _stored_time(text: str) -> datetime:
-    # Python before 3.11 does not read the Z that earlier versions stored
+    # Python before 3.11 does not read the Z
     time = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
     if time.tzinfo is None:
         raise ValueError(f"the time {text} has no zone")

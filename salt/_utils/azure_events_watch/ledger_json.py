@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from azure_scheduled_events.document import ScheduledEvent
-from azure_scheduled_events.timestamps import as_utc_text, parse_time
+from azure_scheduled_events.timestamps import parse_time
 
 from .ledger import MAX_ENDED, Entry, Ledger, Notice
 
@@ -17,19 +17,15 @@ def ledger_to_json(ledger: Ledger) -> dict[str, Any]:
 
     Unlike the shape that is sent, event IDs stay as IMDS wrote them.
     """
-    items = []
-    for entry in (*ledger.ended, *ledger.entries.values()):
-        event = entry.notice.event
-        # the grain shows this time as it is in the file
-        not_before = None if event.not_before is None else as_utc_text(event.not_before)
-        items.append(
-            dict(
-                entry.notice._asdict(),
-                event=dict(event.to_json(), not_before=not_before),
-                meant=entry.selected,
-                announced=entry.announced,
-            )
+    items = [
+        dict(
+            entry.notice._asdict(),
+            event=entry.notice.event.to_json(),
+            meant=entry.selected,
+            announced=entry.announced,
         )
+        for entry in (*ledger.ended, *ledger.entries.values())
+    ]
     return {
         "sequence": ledger.sequence,
         "entries": items,
