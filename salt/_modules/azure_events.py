@@ -87,7 +87,7 @@ try:
     from azure_events_watch import approval_options, settings, state_file, watchers
     from azure_scheduled_events.approval import approve as approve_events
     from azure_scheduled_events.errors import ImdsError
-    from azure_scheduled_events.options import parse_choice
+    from azure_scheduled_events.options import parse_boolean, parse_choice, parse_option
     from azure_scheduled_events.selection import ANY
     from azure_scheduled_events.session import ConnectionOptions, ImdsSession
     from azure_scheduled_events.transport import REQUESTS_IMPORT_ERROR
@@ -543,9 +543,8 @@ def approve_prepared(event_id, resources, forced=False):
         raise SaltInvocationError(
             "approve_prepared: expected the id of an event, and a list of names of VMs as resources"
         )
-    if not isinstance(forced, bool):
-        raise SaltInvocationError(f"approve_prepared: forced has to be true or false, not {forced!r}")
     job = answers.Job(answers.APPROVE, _event_id(event_id))
+    forced = _boolean("forced", forced)
     return _run_job(job, lambda minion: prepared_approval.approve_prepared(minion, job, names, _receipts(None), forced))
 
 
@@ -823,9 +822,10 @@ def _event_id(event_id):
 
 
 def _boolean(name, value):
-    if not isinstance(value, bool):
-        raise SaltInvocationError(f"{name}: expected true or false, not {value!r}")
-    return value
+    try:
+        return parse_option(name, value, parse_boolean)
+    except ValueError as error:
+        raise SaltInvocationError(str(error)) from error
 
 
 def _receipts(given):

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks import approve
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.event_task import EventCall
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils import _ready_hooks
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.source_options import (
@@ -21,6 +23,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 import azure_events_engine.settings as engine
 import azure_events_watch.settings as beacon
 from azure_events_steps.configuration import parse_configuration
+from azure_events_watch import approval_options
 from azure_scheduled_events.policy import Policy
 from azure_scheduled_events.policy_file import parse_policy
 from azure_scheduled_events.selection import Selection
@@ -48,6 +51,10 @@ def config(key: str, tmp_path: Path) -> Parse:
 
 def policy(when: str) -> Parse:
     return lambda value: Policy.from_rules([{"when": {when: value}}])
+
+
+def policy_file(rule: Mapping[str, Any]) -> Policy:
+    return parse_policy(json.dumps({"rules": [rule]}), "p.yml")
 
 
 def call(**options: Any) -> EventCall:
@@ -101,7 +108,7 @@ def event_types(tmp_path: Path) -> dict[str, Parse]:
     return {
         "daemon's hook": config("hooks.10-x.types", tmp_path),
         "policy": policy("type"),
-        "policy file": lambda value: parse_policy(json.dumps({"rules": [{"when": {"type": value}}]}), "p.yml"),
+        "policy file": lambda value: policy_file({"when": {"type": value}}),
         "ready hook of a role": lambda value: _ready_hooks.runs([{"use": "log", "settings": {"types": value}}], "x"),
         "beacon": lambda value: beacon.parse_settings([{"types": value}], {}),
         "minion": lambda value: parse_configuration({"types": value}),
@@ -165,3 +172,83 @@ def test_unknown_key_has_one_message(
     }
     text = problem(parsers[name], key, capsys)
     assert text.endswith(f"unknown key '{key}'; did you mean {near}?")
+
+
+def whole_numbers(tmp_path: Path) -> dict[str, Parse]:
+    return {
+        "daemon": config("history_events", tmp_path),
+        "daemon's command": lambda value: verbs.parser().parse_args(["history", "--limit", value]),
+        "ready hook": lambda value: ready_hook("redis", address="/run/x", most_lag=value),
+        "ready hook's list": lambda value: ready_hook("connections", ports=[80, value]),
+        "engine": lambda value: engine.parse_settings({"at_once": value}),
+    }
+
+
+@pytest.mark.parametrize("value", ["many", "1.5", "1e3", "5 hosts"])
+def test_whole_number_has_one_message(value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = re.compile(rf": expected a whole number, (at least \d+|\d+ to \d+), not '{re.escape(value)}'\s*\Z")
+    found = {name: problem(parse, value, capsys) for name, parse in whole_numbers(tmp_path).items()}
+    assert {name: text for name, text in found.items() if not expected.search(text)} == {}
+
+
+def test_whole_number_may_be_a_text_in_every_frontend(tmp_path: Path) -> None:
+    for parse in whole_numbers(tmp_path).values():
+        parse("7")
+
+
+def module_criteria(**options: Any) -> object:
+    """Return the criteria of a call of event_approve."""
+    usual = {"policy": None, "policy_file": None, "prepared": "none", "gates": {}, "release_others": False}
+    return approve.parse_criteria(call(**{"types": "Reboot", **usual, **options}))
+
+
+def function_criteria(prepared: Any = "none", release_others: Any = False) -> object:
+    """Return the criteria of a call of the Salt function azure_events.approve."""
+    selection = Selection.parse({"types": "Reboot"})
+    return approval_options.parse_criteria(selection, None, None, prepared, None, release_others, True)
+
+
+@pytest.mark.parametrize("value", ["maybe", "on", 1, None])
+def test_boolean_has_one_message(value: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parsers: dict[str, Parse] = {
+        "daemon": config("dry_run", tmp_path),
+        "daemon's hook": config("hooks.10-x.rerun", tmp_path),
+        "policy": policy("only_me"),
+        "policy file": lambda value: policy_file({"hold": value}),
+        "beacon": lambda value: beacon.parse_settings([{"disable_during_state_run": value}], {}),
+        "minion": lambda value: parse_configuration({"allow_paths": value}),
+        "module": lambda value: module_criteria(gates={"backup": value}),
+        "function": lambda value: function_criteria(release_others=value),
+    }
+    if value is not None:  # as a missing option, for a ready hook
+        parsers["ready hook"] = lambda value: ready_hook("log", journal=value)
+    for parse in parsers.values():
+        parse(True)
+    found = {name: problem(parse, value, capsys) for name, parse in parsers.items()}
+    expected = f": expected true or false, not {value!r}"
+    assert {name: text for name, text in found.items() if not text.endswith(expected)} == {}
+
+
+def test_choice_has_one_message_and_any_letter_case(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parsers: dict[str, tuple[Parse, str]] = {
+        "daemon": (config("leader", tmp_path), "First"),
+        "daemon's hook": (config("hooks.10-x.on_failure", tmp_path), "STOP"),
+        "daemon's command": (lambda value: verbs.parser().parse_args(["try", "10-x", "--type", value]), "reboot"),
+        "policy": (lambda value: Policy.from_rules([{"approve": value}]), "Now"),
+        "policy's condition": (policy("weekday"), "mon"),
+        "policy file": (lambda value: policy_file({"when": {"status": value}}), "STARTED"),
+        "ready hook": (lambda value: ready_hook("connections", ports=80, on_timeout=value), "Fail"),
+        "ready hook of a role": (lambda value: _ready_hooks.runs([{"use": value}], "x"), "LOG"),
+        "ready hook of a minion": (lambda value: parse_configuration({"ready_hooks": [{"use": value}]}), "Log"),
+        "engine": (lambda value: engine.parse_settings({"unknown_resources": value}), "Hold"),
+        "beacon": (lambda value: beacon.parse_settings([{"statuses": value}], {}), "scheduled"),
+        "minion": (lambda value: parse_configuration({"sources": value}), "user"),
+        "module": (lambda value: call(sources=value).selection(), "USER"),
+        "module event_approve": (lambda value: module_criteria(prepared=value), "OK"),
+        "function": (lambda value: function_criteria(prepared=value), "Failed"),
+    }
+    for parse, known in parsers.values():
+        parse(known)
+    found = {name: problem(parse, "xyz", capsys) for name, (parse, _known) in parsers.items()}
+    expected = re.compile(r"\bunknown [a-z ]+ 'xyz'; there are: \w[^;]*\Z")
+    assert {name: text for name, text in found.items() if not expected.search(text)} == {}
