@@ -57,7 +57,7 @@ options:
     elements: str
   types:
     description:
-      - Only events of one of these types, such as V(Freeze), V(Reboot), V(Redeploy), V(Preempt), V(Terminate).
+      - Only events of one of these types, such as V(Freeze) and V(Reboot).
       - By default all types, except that V(SpotRebalanceRecommendation), which only advises, is selected only to be
         shown. Name it to wait for it or to act on it.
       - A name that is similar to a known type is an error. Another unknown name is used, with a warning.

@@ -67,7 +67,7 @@ events:
       type: str
       sample: 2D6A9C1E-41B7-4F6B-9B0A-5E8C7F0D3A11
     event_type:
-      description: V(Freeze), V(Reboot), V(Redeploy), V(Preempt), V(Terminate), or a type that is unknown yet.
+      description: Such as V(Freeze) or V(Reboot), in the spelling of Azure; also a type that is unknown yet.
       type: str
       sample: Reboot
     status:

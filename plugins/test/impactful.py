@@ -12,7 +12,7 @@ author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - Is false for a Freeze whose expected duration is known and shorter than O(freeze_limit).
   - Is false for a type that only advises, such as SpotRebalanceRecommendation.
-  - Is true for Reboot, Redeploy, Preempt, Terminate, and for types that are unknown.
+  - Is true for all other types, also for those that are unknown.
 options:
   _input:
     description: An event in the form of M(azure_imds.scheduled_events.event_info).
