@@ -9,6 +9,7 @@ ValueError for a value that it cannot use; the policy adds the value's location.
 from __future__ import annotations
 
 import fnmatch
+import operator
 import re
 from datetime import datetime
 from typing import Any, Callable, Mapping, NamedTuple, Sequence
@@ -20,6 +21,13 @@ from .release import in_turn
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 PREPARED = ("none", "running", "ok", "failed")
+# of a range
+_BOUNDS: Mapping[str, Callable[[float, float], bool]] = {
+    "min": operator.ge,
+    "max": operator.le,
+    "gt": operator.gt,
+    "lt": operator.lt,
+}
 
 
 class PolicyContext(NamedTuple):
@@ -107,25 +115,16 @@ def _range(read: Callable[[ScheduledEvent, PolicyContext], float | None]) -> Cal
         if not bounds:
             raise ValueError("expected at least one of min, max, gt, lt")
         ends = [
-            (parse_choice(name, ("min", "max", "gt", "lt"), "bound"), parse_seconds(end))
-            for name, end in bounds.items()
+            (_BOUNDS[parse_choice(name, tuple(_BOUNDS), "bound")], parse_seconds(end)) for name, end in bounds.items()
         ]
 
         def test(event: ScheduledEvent, context: PolicyContext) -> bool:
             number = read(event, context)
-            return number is not None and all(_within(number, name, end) for name, end in ends)
+            return number is not None and all(is_within(number, end) for is_within, end in ends)
 
         return test
 
     return make
-
-
-def _within(number: float, name: str, end: float) -> bool:
-    if name == "min":
-        return number >= end
-    if name == "max":
-        return number <= end
-    return number > end if name == "gt" else number < end
 
 
 def _pattern(value: Any) -> Condition:

@@ -17,16 +17,12 @@ from .errors import OwnNameUnknown
 
 def resource_name_of(instance: Mapping[str, Any]) -> str | None:
     """Return ``compute.name`` of an instance document, or None where it is missing (reference 3.3)."""
-    compute = instance.get("compute")
-    name = compute.get("name") if isinstance(compute, Mapping) else None
-    return name if isinstance(name, str) and name else None
+    return _compute_text(instance, "name") or None
 
 
 def vm_id_of(instance: Mapping[str, Any]) -> str:
     """Return ``compute.vmId`` of an instance document, which is unique; "" where it is missing."""
-    compute = instance.get("compute")
-    vm_id = compute.get("vmId") if isinstance(compute, Mapping) else None
-    return vm_id if isinstance(vm_id, str) else ""
+    return _compute_text(instance, "vmId")
 
 
 def fault_domain_of(instance: Mapping[str, Any]) -> str:
@@ -34,11 +30,14 @@ def fault_domain_of(instance: Mapping[str, Any]) -> str:
 
     The numbers of fault domains begin at 0 in each zone, therefore ``1/0`` and ``2/0`` are two fault domains.
     """
-    compute = instance.get("compute")
-    if not isinstance(compute, Mapping):
-        return ""
-    domain, zone = str(compute.get("platformFaultDomain") or ""), str(compute.get("zone") or "")
+    domain, zone = _compute_text(instance, "platformFaultDomain"), _compute_text(instance, "zone")
     return f"{zone}/{domain}" if domain and zone else domain
+
+
+def _compute_text(instance: Mapping[str, Any], member: str) -> str:
+    compute = instance.get("compute")
+    value = compute.get(member) if isinstance(compute, Mapping) else None
+    return value if isinstance(value, str) else ""
 
 
 def own_name_in(resource: str) -> str:

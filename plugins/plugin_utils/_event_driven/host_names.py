@@ -10,6 +10,7 @@ import typing as t
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
     own_name_in,
+    vm_key,
 )
 
 # A name becomes a part of --limit, where other characters select groups, exclude hosts or read files.
@@ -34,8 +35,8 @@ class HostRule(t.NamedTuple):
         """Return the host of a VM, or None if the rule has none or its name is unusable as a limit."""
         host: str | None
         own = own_name_in(name)
-        if own.casefold() in self.table:
-            host = self.table[own.casefold()]
+        if vm_key(name) in self.table:
+            host = self.table[vm_key(name)]
         elif self.pattern is not None:
             match = self.pattern.fullmatch(own)
             host = None if match is None else match.expand(self.template)
@@ -74,7 +75,7 @@ def host_rule(table: t.Any, pattern: t.Any, template: t.Any) -> HostRule:
         compiled = None if pattern is None else re.compile(pattern)
     except (re.error, TypeError) as error:
         raise ValueError(f"host_pattern: {error}; give a regular expression") from None
-    rule = HostRule({own_name_in(name).casefold(): host for name, host in (table or {}).items()}, compiled)
+    rule = HostRule({vm_key(name): host for name, host in (table or {}).items()}, compiled)
     if template is None:
         return rule
     if compiled is None:

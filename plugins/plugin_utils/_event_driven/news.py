@@ -25,7 +25,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     removes_vm,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
-    own_name_in,
+    vm_key,
 )
 
 from .change import REPORTED_BY_EVENT_GRID, moment
@@ -142,7 +142,7 @@ def _is_awaited(known: _Known, change: Change) -> bool:
         return False
     event = change["event"]
     # a VM that is removed reports no end
-    lost = set(_own_names(event)) if removes_vm(event["event_type"]) else set()
+    lost = set(map(vm_key, event["resources"])) if removes_vm(event["event_type"]) else set()
     # Event Grid has no name and reports the end itself
     return any(name.casefold() not in lost for name in known.awaited)
 
@@ -159,11 +159,7 @@ def _state(change: Change) -> tuple[t.Any, ...]:
     started = _phase(change) != _PENDING
     return (
         event["event_type"].casefold(),
-        hashlib.sha256("\n".join(sorted(_own_names(event))).encode()).digest(),
+        hashlib.sha256("\n".join(sorted(map(vm_key, event["resources"]))).encode()).digest(),
         None if started else event["not_before"],
         "" if started else event["status"].casefold(),
     )
-
-
-def _own_names(event: t.Mapping[str, t.Any]) -> list[str]:
-    return [own_name_in(name).casefold() for name in event["resources"]]
