@@ -75,13 +75,27 @@ class Selection(NamedTuple):
         """Return True unless the type only advises, and the selection names neither types nor ids."""
         return self.types is not None or self.event_ids is not None or not advises(event_type)
 
+    def excluded_by(self, event: ScheduledEvent) -> tuple[str, str] | None:
+        """Return the first attribute that excludes the event, with the event's value; None if none does.
+
+        ``affects`` and ``advice`` do not count.
+        """
+        values = {
+            "event_ids": event.event_id,
+            "types": event.event_type,
+            "statuses": event.status,
+            "sources": event.source or "",
+        }
+        for name, value in values.items():
+            allowed = getattr(self, name)
+            if allowed is not None and value.casefold() not in {item.casefold() for item in allowed}:
+                return name, value
+        return None
+
     def matches(self, event: ScheduledEvent, own_name: str | None) -> bool:
         """Return True if the event is selected; raise OwnNameUnknown if that depends on an unknown name."""
         return (
-            _allows(self.event_ids, event.event_id)
-            and _allows(self.types, event.event_type)
-            and _allows(self.statuses, event.status)
-            and _allows(self.sources, event.source)
+            self.excluded_by(event) is None
             and (self.advice or self.heeds(event.event_type))
             and self._affected(event, own_name)
         )
@@ -99,15 +113,9 @@ class Selection(NamedTuple):
             return True
         names = (SELF,) if isinstance(self.affects, str) else self.affects
         return any(
-            affects(event, own_name)
-            if name == SELF
-            else any(is_same_vm(entry, name) for entry in event.resources)
+            affects(event, own_name) if name == SELF else any(is_same_vm(entry, name) for entry in event.resources)
             for name in names
         )
-
-
-def _allows(allowed: tuple[str, ...] | None, value: str | None) -> bool:
-    return allowed is None or (value is not None and value.casefold() in {item.casefold() for item in allowed})
 
 
 def _target(names: tuple[str, ...]) -> str | tuple[str, ...]:

@@ -14,7 +14,7 @@ from .configuration import Configuration
 
 # codes for an event that is not selected: the key of the configuration that excludes it
 AFFECTS = "affects"
-TYPES, SOURCES, STATUSES, MINIMUM_NOTICE = "types", "sources", "statuses", "minimum_notice"
+TYPES, MINIMUM_NOTICE = "types", "minimum_notice"
 
 
 class SelectionResult(NamedTuple):
@@ -42,13 +42,11 @@ def evaluate(
     if not any(selection.heeds(event.event_type) for selection in configuration.selections):
         return SelectionResult(TYPES, f"types does not name {event.event_type!r}, which only advises")
     for selection in configuration.selections:
-        for code, allowed, value in (
-            (TYPES, selection.types, event.event_type),
-            (SOURCES, selection.sources, event.source or ""),
-            (STATUSES, selection.statuses, event.status),
-        ):
-            if allowed is not None and value.casefold() not in {one.casefold() for one in allowed}:
-                return SelectionResult(code, f"{code} excludes {value!r}; it has {', '.join(allowed)}")
+        excluded = selection.excluded_by(event)
+        if excluded is not None:
+            code, value = excluded
+            allowed = ", ".join(getattr(selection, code))
+            return SelectionResult(code, f"{code} excludes {value!r}; it has {allowed}")
     left = event.seconds_left(now)
     if notice and left < configuration.minimum_notice:
         return SelectionResult(
