@@ -9,7 +9,6 @@ from datetime import date, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from .errors import ImdsError
 from .options import as_list, parse_text
 
 DEFAULT_ENDPOINT = "http://169.254.169.254"
@@ -20,32 +19,27 @@ _MOST_API_VERSIONS = 4
 
 
 def parse_endpoint(value: Any) -> str:
-    """Return the base URL, or "auto"; raise ValueError if the value is neither."""
-    text = parse_text(value)
-    try:
-        return text if text == AUTO else validate_endpoint(text)
-    except ImdsError as error:
-        raise ValueError(str(error)) from None
-
-
-def validate_endpoint(endpoint: str) -> str:
-    """Return the base URL ``http://HOST[:PORT]`` without a closing slash.
+    """Return the base URL ``http://HOST[:PORT]`` without a closing slash, or "auto".
 
     Raises:
-        ImdsError: ``endpoint`` is not such a URL, with or without a closing slash; it is not retryable.
+        ValueError: the value is neither, with or without a closing slash.
     """
+    text = parse_text(value)
+    if text == AUTO:
+        return text
     try:
-        parts = urlsplit(endpoint)
-        sound = parts.scheme == "http" and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        parts = urlsplit(text)
+        sound = (
+            parts.scheme == "http"
+            and bool(parts.hostname)
+            and (parts.port is None or parts.port > 0)
+            and parts.path in ("", "/")
+            and not (parts.query or parts.fragment or parts.username)
+        )
     except ValueError:
         sound = False
-    else:
-        sound = sound and parts.path in ("", "/") and not (parts.query or parts.fragment or parts.username)
     if not sound:
-        raise ImdsError(
-            f"endpoint {endpoint!r} is not an address of IMDS; expected http://HOST, http://HOST:PORT or auto",
-            retryable=False,
-        )
+        raise ValueError(f"{text!r} is not an address of IMDS; expected http://HOST, http://HOST:PORT or auto")
     return "http://" + parts.netloc
 
 

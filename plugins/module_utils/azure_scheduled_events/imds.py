@@ -9,8 +9,9 @@ import time
 from typing import Any, Callable, Iterable, Sequence
 
 from .document import API_VERSION, EventDocument, parse_document
-from .endpoint import AUTO, DEFAULT_ENDPOINT, parse_api_versions, validate_endpoint
+from .endpoint import AUTO, DEFAULT_ENDPOINT, parse_api_versions, parse_endpoint
 from .errors import ImdsError, ImdsRefused, ImdsUnreachable, ImdsUnreadable
+from .options import parse_option
 from .timestamps import parse_time
 from .transport import Request, Response, Transport, TransportFactory, TransportInterface
 
@@ -75,13 +76,13 @@ class Imds:
         discover: Callable[[float], str] | None = None,
     ) -> None:
         try:
-            self._versions = parse_api_versions(api_version)
+            self._versions = parse_option("api_version", api_version, parse_api_versions)
+            self._configured_endpoint = parse_option("endpoint", endpoint, parse_endpoint)
         except ValueError as error:
-            raise ImdsError(f"api_version: {error}", retryable=False) from None
+            raise ImdsError(str(error), retryable=False) from None
         for name, value in (("timeout", timeout), ("first_timeout", first_timeout), ("max_bytes", max_bytes)):
             if not value > 0:
                 raise ValueError(f"{name} must be more than 0, not {value!r}")
-        self._configured_endpoint = endpoint if endpoint == AUTO else validate_endpoint(endpoint)
         self._timeout = timeout
         self._first_timeout = first_timeout
         self._max_bytes = max_bytes

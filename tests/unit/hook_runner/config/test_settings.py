@@ -148,7 +148,7 @@ def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path) -> None:
         ("margin: 1\nmargin: 2\n", "2: the key 'margin' is repeated"),
         ("interval: 0.1\n", "1: interval: expected 0.2 to 60 seconds, not 0.1"),
         ("interval:\n", "1: interval: expected seconds"),
-        ("endpoint: https://x\n", "1: endpoint: endpoint 'https://x' is not an address of IMDS"),
+        ("endpoint: https://x\n", "1: endpoint: 'https://x' is not an address of IMDS"),
         ("api_version: latest\n", "1: api_version: expected an api-version such as 2020-07-01"),
         ("resource_name: 17\n", "1: resource_name: expected a text, not 17; put a text that YAML reads as another"),
         ('resource_name: "a\\nb"\n', "1: resource_name: 'a\\nb' has control characters"),
