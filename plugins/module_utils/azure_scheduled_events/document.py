@@ -194,11 +194,12 @@ def parse_document(text: str | bytes) -> EventDocument:
     doubtful: dict[str, None] = {}
     complete = True
     for index, entry in enumerate(entries):
-        event = _event(entry, index, notes)
-        if event is None:
+        read = _event(entry, index, notes)
+        if read is None:
             complete = False
             continue
-        if not _names_vms(entry.get("Resources")):
+        event, readable = read
+        if not readable:
             doubtful[event.key] = None
         entries_of.setdefault(event.key, []).append(event)
     events = tuple(_merge_duplicates(same, notes) for same in entries_of.values())
@@ -254,7 +255,8 @@ def _count_resources(entry: Any) -> int:
     return len(names) if isinstance(names, list) else 0
 
 
-def _event(entry: Any, index: int, notes: _Warnings) -> ScheduledEvent | None:
+def _event(entry: Any, index: int, notes: _Warnings) -> tuple[ScheduledEvent, bool] | None:
+    """Return the event, and whether all of its VMs are readable; None for an entry that is no event."""
     if not isinstance(entry, dict):
         notes.add(f"entry {index} of Events is {_json_type_name(entry)}, not an event; left out")
         return None
@@ -269,17 +271,19 @@ def _event(entry: Any, index: int, notes: _Warnings) -> ScheduledEvent | None:
         notes.add(about + warning)
     if not_before is None and not warning and status == "Scheduled":
         notes.add(about + "is Scheduled without NotBefore; it counts as due now")
-    return ScheduledEvent(
+    resources, readable = _resources(entry.get("Resources"), about, notes)
+    event = ScheduledEvent(
         event_id=event_id,
         event_type=_known_value(entry, "EventType", EVENT_TYPES, about, notes) or "",
         status=status or "",
-        resources=_resources(entry.get("Resources"), about, notes),
+        resources=resources,
         resource_type=_known_value(entry, "ResourceType", RESOURCE_TYPES, about, notes),
         not_before=not_before,
         description=_text(entry, "Description", about, notes),
         source=_known_value(entry, "EventSource", EVENT_SOURCES, about, notes, optional=True),
         duration=_duration(entry.get("DurationInSeconds"), about, notes),
     )
+    return event, readable
 
 
 def _merge_duplicates(entries: list[ScheduledEvent], notes: _Warnings) -> ScheduledEvent:
@@ -310,14 +314,11 @@ def _known_value(
     entry: dict[str, Any], name: str, known: tuple[str, ...], about: str, notes: _Warnings, optional: bool = False
 ) -> str | None:
     """Return a member with few valid values: in its usual spelling if known (reference 1.4.8), else as it came."""
-    value = entry.get(name)
-    if value is None or value == "":
+    value = _text(entry, name, about, notes)
+    if not value:
         if not optional:
             notes.add(f"{about}no {name}")
         return None
-    if not isinstance(value, str):
-        notes.add(f"{about}{name} is {_json_type_name(value)}, not a text")
-        value = _preview(value)
     folded = value.strip().casefold()
     for candidate in known:
         if candidate.casefold() == folded:
@@ -334,28 +335,26 @@ def _text(entry: dict[str, Any], name: str, about: str, notes: _Warnings) -> str
     return _preview(value)
 
 
-def _resources(value: Any, about: str, notes: _Warnings) -> tuple[str, ...]:
+def _resources(value: Any, about: str, notes: _Warnings) -> tuple[tuple[str, ...], bool]:
+    """Return the names of the VMs, and whether all of them are readable; an empty list is."""
     if isinstance(value, str):
         notes.add(about + "Resources is a single name, not a list")
         value = [value]
     if not isinstance(value, list):
         notes.add(f"{about}Resources is {_json_type_name(value)}, not a list of names")
-        return ()
+        return (), False
     if not value:
         notes.add(about + "Resources is empty")
+    readable = True
     names = []
     for item in value:
         if not isinstance(item, str):
             # kept as a name, so that the event does not seem to affect fewer VMs than it does
             notes.add(f"{about}Resources holds {_json_type_name(item)}, not a name")
             item = _preview(item)
+            readable = False
         names.append(item)
-    return tuple(names)
-
-
-def _names_vms(value: Any) -> bool:
-    """Return True if ``Resources`` is fully readable; an empty list is."""
-    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value))
+    return tuple(names), readable
 
 
 def _duration(value: Any, about: str, notes: _Warnings) -> timedelta | None:
