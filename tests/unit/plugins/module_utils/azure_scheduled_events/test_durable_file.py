@@ -214,7 +214,8 @@ def test_disk_that_takes_no_more_keeps_the_file(tmp_path):
 
 
 @POSIX
-def test_content_is_on_the_disk_before_the_name_is(tmp_path, monkeypatch):
+@pytest.mark.parametrize("by_descriptor", [False, True])
+def test_content_is_on_the_disk_before_the_name_is(tmp_path, monkeypatch, by_descriptor):
     done = []
     replace, sync = os.replace, os.fsync
 
@@ -223,13 +224,22 @@ def test_content_is_on_the_disk_before_the_name_is(tmp_path, monkeypatch):
         replace(*paths, **folders)
 
     def noted_sync(descriptor):
-        done.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        found = os.fstat(descriptor)
+        done.append("folder" if os.path.samestat(found, tmp_path.stat()) else found.st_size)
         sync(descriptor)
 
     monkeypatch.setattr(os, "replace", noted_replace)
     monkeypatch.setattr(os, "fsync", noted_sync)
-    durable_file.write(str(tmp_path / "file"), b"content")
-    assert done == ["file", "rename", "folder"]
+    folder = os.open(str(tmp_path), os.O_RDONLY) if by_descriptor else None
+    path = "file" if by_descriptor else str(tmp_path / "file")
+    try:
+        durable_file.write(path, b"content", dir_fd=folder)
+        assert done == [len(b"content"), "rename", "folder"]
+        durable_file.remove(path, folder)
+        assert done[3:] == ["folder"]
+    finally:
+        if folder is not None:
+            os.close(folder)
 
 
 def test_killed_writer_loses_nothing_that_it_has_written(tmp_path):
@@ -246,17 +256,33 @@ def test_killed_writer_loses_nothing_that_it_has_written(tmp_path):
         assert content == b"%d\n" % written * 1000 and written in (known, known + 1)
 
 
-def test_draft_of_a_killed_process_is_removed_when_it_is_old(tmp_path):
-    path = tmp_path / "file"
+@pytest.mark.parametrize("age", [3600, -3600], ids=["old", "made before the clock was set back"])
+def test_draft_of_a_killed_process_is_removed_when_it_is_old(tmp_path, age):
+    path, other = tmp_path / "file", tmp_path / "other"
     with start(KILLED_WITH_A_DRAFT, path) as child:
         assert child.wait(60) == 9
     (draft,) = tmp_path.iterdir()
     durable_file.write(str(path), b"content")
     # it may be that of a process that still writes
     assert draft.read_text() == "half"
-    os.utime(str(draft), (time.time() - 3600, time.time() - 3600))
+    other.touch()
+    for each in (draft, other):
+        os.utime(str(each), (time.time() - age, time.time() - age))
     durable_file.write(str(path), b"content")
-    assert os.listdir(str(tmp_path)) == ["file"]
+    assert sorted(os.listdir(str(tmp_path))) == ["file", "other"]
+
+
+@POSIX
+def test_old_draft_of_a_link_is_removed(tmp_path):
+    path = tmp_path / "link"
+    with pytest.raises(KeyboardInterrupt), durable_file.replacing(str(path)) as draft:
+        os.symlink("absent", draft)
+        raise KeyboardInterrupt
+    assert os.listdir(str(tmp_path)) == []
+    os.symlink("absent", draft)
+    os.utime(draft, (0, 0), follow_symlinks=False)
+    durable_file.write(str(path), b"content")
+    assert os.listdir(str(tmp_path)) == ["link"]
 
 
 def test_file_that_a_reader_has_open_is_replaced_when_the_reader_closes_it(tmp_path):

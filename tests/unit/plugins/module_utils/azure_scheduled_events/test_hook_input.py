@@ -38,12 +38,37 @@ def test_without_an_event_the_variables_are_empty():
 
 
 def test_variables_and_json_have_the_same_values():
-    event = {"event_id": "A", "event_type": "Reboot", "resources": ["vm1", "vm2"], "duration_seconds": 0}
+    event = {
+        "event_id": "A",
+        "event_type": "Reboot",
+        "status": "Scheduled",
+        "source": "User",
+        "resource_type": "VirtualMachine",
+        "description": "Host",
+        "not_before": "2026-11-21T12:00:00Z",
+        "resources": ["vm1", "vm2"],
+        "duration_seconds": 0,
+    }
     known = HookInput(event, "recover", "vm1", "completed", "2026-11-21T11:55:00Z", 12.7, 7.9)
-    variables = known.variables()
-    assert (variables["EVENT_RESOURCES"], variables["EVENT_DURATION"]) == ("vm1 vm2", "0")
-    assert (variables["EVENT_SECONDS_LEFT"], variables["HOOK_SECONDS"]) == ("12", "7")
-    assert json.loads(known.as_json(approved=True)) == {
+    assert known.variables() == {
+        "EVENT_ID": "A",
+        "EVENT_TYPE": "Reboot",
+        "EVENT_STATUS": "Scheduled",
+        "EVENT_SOURCE": "User",
+        "EVENT_RESOURCE_TYPE": "VirtualMachine",
+        "EVENT_DESCRIPTION": "Host",
+        "EVENT_NOT_BEFORE": "2026-11-21T12:00:00Z",
+        "EVENT_SECONDS_LEFT": "12",
+        "EVENT_DURATION": "0",
+        "EVENT_STAGE": "recover",
+        "EVENT_OUTCOME": "completed",
+        "EVENT_RESOURCE": "vm1",
+        "EVENT_FIRST_SEEN": "2026-11-21T11:55:00Z",
+        "EVENT_RESOURCES": "vm1 vm2",
+        "HOOK_SECONDS": "7",
+    }
+    written = known.as_json(approved=True)
+    assert written.endswith(b"}\n") and json.loads(written) == {
         **event,
         "stage": "recover",
         "outcome": "completed",
@@ -65,6 +90,8 @@ def test_long_value_is_cut_and_says_so():
     variables = HookInput(many, "prepare").variables()
     assert len(variables["EVENT_RESOURCES"]) == MAX_LIST and variables["EVENT_RESOURCES"].endswith("...")
     assert MAX_VALUE - 2 <= len(variables["EVENT_DESCRIPTION"].encode()) <= MAX_VALUE
+    longest = HookInput({"description": "x" * MAX_VALUE}, "prepare").variables()["EVENT_DESCRIPTION"]
+    assert longest == "x" * MAX_VALUE
 
 
 @given(st.lists(texts, min_size=8, max_size=8), st.lists(texts, max_size=4))
@@ -78,7 +105,9 @@ def test_any_text_is_printable_in_every_variable(values, names):
         assert value.isprintable()
         assert len(value.encode("utf-8")) <= (MAX_LIST if name == "EVENT_RESOURCES" else MAX_VALUE)
     assert len(variables["EVENT_RESOURCES"].split()) == len(names)
-    assert json.loads(known.as_json())["resources"] == names and known.as_json().isascii()
+    read = json.loads(known.as_json())
+    assert read["resources"] == names and known.as_json().isascii()
+    read["resource_name"].encode("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     parse_seconds,
     parse_text,
     parse_texts,
+    warning_about,
 )
 
 hypothesis = pytest.importorskip("hypothesis", reason="ansible-test's own Python has no hypothesis")
@@ -40,13 +41,13 @@ ANYTHING = st.recursive(
 
 @pytest.mark.parametrize(
     ("value", "seconds"),
-    [(5, 5), (0, 0), (0.5, 0.5), ("5", 5), ("1.5s", 1.5), ("15m", 900), ("2h", 7200), ("5d", 432000), (" 3 m ", 180)],
+    [(5, 5), (0, 0), (0.5, 0.5), ("5", 5), ("36500d", 3153600000), ("1.5s", 1.5), ("15m", 900), ("2h", 7200), ("5d", 432000), (" 3 m ", 180)],
 )
 def test_seconds_reads_a_number_and_a_text_with_a_unit(value, seconds):
     assert parse_seconds(value) == seconds
 
 
-TEXTS = ["", "m", "5 weeks", "15 minutes", "250ms", "-5s", "1:30", "1e3", "nan", "9" * 400, "99999999d", "\u0665s"]
+TEXTS = ["", "m", "5 weeks", "40000d", "15 minutes", "250ms", "-5s", "1:30", "1e3", "nan", "9" * 400, "99999999d", "\u0665s"]
 
 
 @pytest.mark.parametrize("value", [*TEXTS, None, [], True, float("nan"), float("inf"), 10**400, {"s": 5}])
@@ -124,6 +125,7 @@ def test_choice_has_any_letter_case(value):
     ("value", "text"),
     [
         ("frist", "unknown value 'frist'; did you mean first?"),
+        ("FRIST", "unknown value 'FRIST'; did you mean first?"),
         ("nobody", "unknown value 'nobody'; there are: first, external, self-only"),
         (None, "unknown value None; there are: first, external, self-only"),
         (["first"], "unknown value ['first']; did you mean first?"),
@@ -204,3 +206,13 @@ def test_options_are_parsed_by_key():
         parse_options({"wiat": 1}, parsers)
     with pytest.raises(ValueError, match="^wait: expected at least 1 seconds, not 0$"):
         parse_options({"wait": 0}, parsers)
+
+
+def test_bounds_belong_to_the_range():
+    assert [parse_seconds(value, 0.2, 60) for value in (0.2, "1m")] == [0.2, 60.0]
+    assert [parse_integer(value, 1, 7) for value in (1, "7")] == [1, 7]
+
+
+def test_unknown_type_has_a_warning_and_a_known_one_has_none():
+    assert warning_about("REBOOT") is None
+    assert warning_about("Hibernate").startswith("event type 'Hibernate' is unknown; no rule approves it. There are: ")

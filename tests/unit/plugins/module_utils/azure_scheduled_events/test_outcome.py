@@ -49,3 +49,7 @@ def test_event_is_canceled_only_if_that_was_reported_and_no_start_was_seen(seen_
     assert outcome in OUTCOMES
     assert (outcome == CANCELED) <= (CANCELED in reported and not seen_started)
     assert outcome_of(seen_started, UNKNOWN, *reported) == outcome_of(seen_started, outcome) == outcome
+
+
+def test_words_are_those_that_hooks_and_rulebooks_read():
+    assert OUTCOMES == ("completed", "canceled", "unknown")

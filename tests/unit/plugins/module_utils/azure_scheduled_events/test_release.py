@@ -142,6 +142,14 @@ def test_own_obstacles_name_the_vms_in_printable_form():
     assert obstacle.text == "an approval would release other VMs too (vm1, vm\\ud800)"
 
 
+def test_obstacles_are_printable():
+    reports = {"vm1": report("vm1", "vm\x1b2"), "h": report("vm1", event_type="Re\x1bboot")}
+    assert [str(obstacle) for obstacle in obstacles(reports, "no host is this VM")][1:] == [
+        "its VMs list it with different types (Re?boot, Reboot)",
+        "vm?2: no host is this VM",
+    ]
+
+
 DOCUMENTS = st.builds(
     lambda events, complete: EventDocument(1, tuple(events), complete=complete),
     st.lists(st.builds(event, st.sampled_from(VMS), st.sampled_from(VMS)), max_size=1),
