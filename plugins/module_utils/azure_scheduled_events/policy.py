@@ -126,7 +126,7 @@ class SourceLocations:
 class Policy:
     """A checked list of rules.
 
-    Made by :meth:`preset`, :meth:`from_rules` and :meth:`from_mapping`; ``policy_file.load_policy`` reads one from
+    Made by :meth:`preset` and :meth:`from_mapping`; ``policy_file.load_policy`` reads one from
     YAML.
     """
 
@@ -151,29 +151,15 @@ class Policy:
         """
         if name not in PRESETS:
             raise PolicyError(f"unknown policy {name!r}{did_you_mean(name, tuple(PRESETS))}")
-        return cls(name, cls.from_rules(PRESETS[name], SourceLocations("preset " + name), name)._rules, is_preset=True)
-
-    @classmethod
-    def from_rules(
-        cls, rules: Any, locations: SourceLocations | None = None, name: str = "rules", path: tuple[object, ...] = ()
-    ) -> Policy:
-        """Return a policy of rules as plain data: a list of ``{name, when, approve}`` or ``{name, when, hold}``.
-
-        ``locations`` are for error texts; ``path`` leads to the policy in them.
-
-        Raises:
-            PolicyError: a rule cannot be used.
-        """
-        locations = locations or SourceLocations()
-        if not isinstance(rules, list) or not rules:
-            raise PolicyError(f"{locations.describe((*path, 'rules'))}: expected a list of at least one rule")
-        return cls(name, [_rule(rule, (*path, "rules", index), locations) for index, rule in enumerate(rules)])
+        found = cls.from_mapping({"name": name, "rules": PRESETS[name]}, SourceLocations("preset " + name))
+        return cls(found.name, found._rules, is_preset=True)
 
     @classmethod
     def from_mapping(cls, data: Any, locations: SourceLocations | None = None, path: tuple[object, ...] = ()) -> Policy:
         """Return a policy as plain data: ``{name, preset}`` or ``{name, rules}``.
 
-        ``locations`` are for error texts; ``path`` leads to the policy in them.
+        ``rules`` is a list of ``{name, when, approve}`` or ``{name, when, hold}``. ``locations`` are for error texts;
+        ``path`` leads to the policy in them.
 
         Raises:
             PolicyError: the data cannot be used.
@@ -187,7 +173,11 @@ class Policy:
                 return cls.preset(data["preset"])
             except (PolicyError, TypeError) as error:
                 raise PolicyError(f"{locations.describe((*path, 'preset'))}: {error}") from None
-        return cls.from_rules(data["rules"], locations, str(data.get("name", "rules")), path)
+        rules, place = data["rules"], (*path, "rules")
+        if not isinstance(rules, list) or not rules:
+            raise PolicyError(f"{locations.describe(place)}: expected a list of at least one rule")
+        read = [_rule(rule, (*place, index), locations) for index, rule in enumerate(rules)]
+        return cls(str(data.get("name", "rules")), read)
 
     def approving_after_preparation(self) -> Policy:
         """Return the policy with rules that approve only after this VM has prepared without a failure."""

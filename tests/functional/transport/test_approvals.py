@@ -258,7 +258,7 @@ def test_refused_event_that_has_changed_is_not_sent_again(azure: Simulator, appr
 
 def approve_for_both(azure: Simulator, folder: Path, event_id: str, between: Callable[[], object]) -> str:
     """Return the outcome of an approval for vm1 and vm2, with a change between its two documents."""
-    prepared = Policy.from_rules([{"when": {"resources": {"all": ["vm1", "vm2"]}}, "approve": "now"}])
+    prepared = Policy.from_mapping({"rules": [{"when": {"resources": {"all": ["vm1", "vm2"]}}, "approve": "now"}]})
     criteria = ApprovalCriteria(Selection.parse({"event_ids": [event_id]}), None, release_others=True, policy=prepared)
     options = ConnectionOptions(azure.endpoints["vm1"], ("2020-07-01",), "vm1", 60.0)
     slept: list[float] = []

@@ -67,7 +67,9 @@ EFFECTS = st.sampled_from(
     )
 )
 RULES = st.lists(st.builds(lambda when, effect: {"when": when, **effect}, WHEN, EFFECTS), min_size=1, max_size=4)
-POLICIES = st.one_of(RULES.map(Policy.from_rules), st.sampled_from(tuple(PRESETS)).map(Policy.preset))
+POLICIES = st.one_of(
+    RULES.map(lambda rules: Policy.from_mapping({"rules": rules})), st.sampled_from(tuple(PRESETS)).map(Policy.preset)
+)
 
 
 @settings(max_examples=300, deadline=None, database=None, derandomize=True)

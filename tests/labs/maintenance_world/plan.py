@@ -45,7 +45,7 @@ class Rule:
             on_failure = "approve" if self.approves_failed else "hold"
             when = {"gate": "go"} if self.needs_gate else {}
             rules.append({"name": "rule", "when": when, "approve": {"when": self.approve, "on_failure": on_failure}})
-        return Policy.from_rules([*rules, {"name": "others", "when": {}}])
+        return Policy.from_mapping({"rules": [*rules, {"name": "others", "when": {}}]})
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookRes
 from hook_runner.records import OK, STAGES
 
 EPOCH = datetime(2026, 11, 23, tzinfo=timezone.utc)
-AFTER_PREPARE = Policy.from_rules([{"name": "rule", "when": {}, "approve": "after_prepare"}])
+AFTER_PREPARE = Policy.from_mapping({"rules": [{"name": "rule", "when": {}, "approve": "after_prepare"}]})
 
 
 def event(
@@ -178,4 +178,4 @@ class Driver:
 
 def rules(*given: Mapping[str, Any]) -> Policy:
     """Return a policy of rules without names."""
-    return Policy.from_rules([{"when": {}, **each} for each in given])
+    return Policy.from_mapping({"rules": [{"when": {}, **each} for each in given]})

@@ -44,7 +44,7 @@ def test_every_condition_and_effect_is_documented_and_no_other() -> None:
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(CONDITIONS)
     assert set(APPROVALS) <= set(re.findall(r"`(?:approve: )?(\w+)`", effects))
     shown = re.findall(r"^\| `(.+?)`.* \|", effects, re.MULTILINE)
-    assert Policy.from_rules([yaml.safe_load(effect.replace("...", "after_prepare")) for effect in shown])
+    assert Policy.from_mapping({"rules": [yaml.safe_load(effect.replace("...", "after_prepare")) for effect in shown]})
 
 
 def test_the_mistake_that_is_shown_is_what_one_gets() -> None:

@@ -50,7 +50,7 @@ def config(key: str, tmp_path: Path) -> Parse:
 
 
 def policy(when: str) -> Parse:
-    return lambda value: Policy.from_rules([{"when": {when: value}}])
+    return lambda value: Policy.from_mapping({"rules": [{"when": {when: value}}]})
 
 
 def policy_file(rule: Mapping[str, Any]) -> Policy:
@@ -78,7 +78,7 @@ def durations(tmp_path: Path) -> dict[str, Parse]:
         "daemon's hook": config("hooks.10-x.timeout", tmp_path),
         "daemon's command": lambda value: verbs.parser().parse_args(["try", "10-x", "--notice", value]),
         "policy": policy("time_left"),
-        "policy's delay": lambda value: Policy.from_rules([{"approve": {"delay": value}}]),
+        "policy's delay": lambda value: Policy.from_mapping({"rules": [{"approve": {"delay": value}}]}),
         "ready hook": lambda value: ready_hook("redis", address="/run/x", most_pause=value),
         "ready hook of a role": lambda value: _ready_hooks.runs([{"use": "log", "settings": {"timeout": value}}], "x"),
         "engine": lambda value: engine.parse_settings({"poll": value}),
@@ -198,7 +198,13 @@ def test_whole_number_may_be_a_text_in_every_frontend(tmp_path: Path) -> None:
 
 def module_criteria(**options: Any) -> object:
     """Return the criteria of a call of event_approve."""
-    usual = {"policy": None, "policy_file": None, "prepared": "none", "gates": {}, "release_others": False}
+    usual: dict[str, Any] = {
+        "policy": None,
+        "policy_file": None,
+        "prepared": "none",
+        "gates": {},
+        "release_others": False,
+    }
     return approve.parse_criteria(call(**{"types": "Reboot", **usual, **options}))
 
 
@@ -234,7 +240,7 @@ def test_choice_has_one_message_and_any_letter_case(tmp_path: Path, capsys: pyte
         "daemon": (config("leader", tmp_path), "First"),
         "daemon's hook": (config("hooks.10-x.on_failure", tmp_path), "STOP"),
         "daemon's command": (lambda value: verbs.parser().parse_args(["try", "10-x", "--type", value]), "reboot"),
-        "policy": (lambda value: Policy.from_rules([{"approve": value}]), "Now"),
+        "policy": (lambda value: Policy.from_mapping({"rules": [{"approve": value}]}), "Now"),
         "policy's condition": (policy("weekday"), "mon"),
         "policy file": (lambda value: policy_file({"when": {"status": value}}), "STARTED"),
         "ready hook": (lambda value: ready_hook("connections", ports=80, on_timeout=value), "Fail"),

@@ -11,7 +11,7 @@ from hook_runner.records import FAILED
 from support.daemon.machine_driver import Driver, event, hook
 
 DRAIN, JOIN = hook("prepare/10-drain"), hook("recover/10-join")
-MANUAL = Policy.from_rules([{"when": {}, "approve": "manual"}])
+MANUAL = Policy.from_mapping({"rules": [{"when": {}, "approve": "manual"}]})
 
 
 def test_without_events_time_changes_nothing() -> None:

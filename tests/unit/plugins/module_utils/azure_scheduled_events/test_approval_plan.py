@@ -80,7 +80,7 @@ def test_plan_approves_an_unknown_value_only_by_id_or_type(plan, values):
     assert plan(unknown, statuses=["Scheduled"]) == [("A", "not_due")]
     assert plan(unknown, types=["Hibernate", "Reboot"]) == [("A", "approve")]
     assert plan(unknown, event_ids=["A"]) == [("A", "approve")]
-    assert plan(unknown, event_ids=["A"], policy=Policy.from_rules([{"when": {}, "approve": "now"}])) == [
+    assert plan(unknown, event_ids=["A"], policy=Policy.from_mapping({"rules": [{"when": {}, "approve": "now"}]})) == [
         ("A", "not_due")
     ]
 
@@ -94,9 +94,9 @@ def test_plan_approves_an_advice_only_by_id_or_type(plan):
 
 def test_plan_approves_an_advice_by_a_rule_that_names_it(plan):
     advice = event("A", event_type="SpotRebalanceRecommendation")
-    assert plan(advice, policy=Policy.from_rules([{"when": {}, "approve": "now"}])) == [("A", "not_due")]
+    assert plan(advice, policy=Policy.from_mapping({"rules": [{"when": {}, "approve": "now"}]})) == [("A", "not_due")]
     named = {"when": {"type": "SpotRebalanceRecommendation"}, "approve": "now"}
-    assert plan(advice, policy=Policy.from_rules([named])) == [("A", "approve")]
+    assert plan(advice, policy=Policy.from_mapping({"rules": [named]})) == [("A", "approve")]
 
 
 def test_plan_approves_events_of_others_only_with_release_others(plan):
@@ -132,7 +132,7 @@ def test_plan_with_a_policy_approves_within_the_selection(plan):
 
 
 def test_plan_passes_preparation_and_gates_to_the_policy(plan):
-    policy = Policy.from_rules([{"when": {"gate": "quorum"}, "approve": "after_prepare"}])
+    policy = Policy.from_mapping({"rules": [{"when": {"gate": "quorum"}, "approve": "after_prepare"}]})
     assert plan(event("A"), policy=policy, prepared="ok") == [("A", "not_due")]
     assert plan(event("A"), policy=policy, prepared="failed", gates={"quorum": True}) == [("A", "not_due")]
     assert plan(event("A"), policy=policy, prepared="ok", gates={"quorum": True}) == [("A", "approve")]

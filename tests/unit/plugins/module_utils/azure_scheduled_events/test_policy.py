@@ -44,12 +44,12 @@ def context(**values):
 
 def holds(when, found=None, **values):
     """Return True if a rule with this condition matches."""
-    policy = Policy.from_rules([{"name": "it", "when": when}])
+    policy = Policy.from_mapping({"rules": [{"name": "it", "when": when}]})
     return policy.decide(found or event(), context(**values)).rule == "it"
 
 
 def approving(setting="now", found=None, **values):
-    policy = Policy.from_rules([{"name": "it", "when": {}, "approve": setting}])
+    policy = Policy.from_mapping({"rules": [{"name": "it", "when": {}, "approve": setting}]})
     return policy.decide(found or event(), context(**values))
 
 
@@ -100,7 +100,9 @@ def test_unknown_value_never_matches_a_rule_that_approves(values, code):
 
 
 def test_unknown_value_matches_a_rule_that_does_not_approve():
-    policy = Policy.from_rules([{"name": "all", "when": {}, "approve": "now"}, {"name": "rest", "hold": True}])
+    policy = Policy.from_mapping(
+        {"rules": [{"name": "all", "when": {}, "approve": "now"}, {"name": "rest", "hold": True}]}
+    )
     decision = policy.decide(event(event_type="Hibernate"), context())
     assert (decision.rule, decision.hold, decision.due) == ("rest", True, False)
 
@@ -113,7 +115,7 @@ def test_advice_matches_a_rule_that_names_it_or_has_no_approval():
     held = {"name": "held", "when": {}, "hold": True}
     named = {"name": "named", "when": {"type": "SpotRebalanceRecommendation"}, "approve": "now"}
     decisions = [
-        Policy.from_rules(rules).decide(advice, context())
+        Policy.from_mapping({"rules": rules}).decide(advice, context())
         for rules in ([everything], [asked], [everything, watched], [everything, held], [everything, named])
     ]
     assert [(decision.rule, decision.due) for decision in decisions] == [
@@ -127,7 +129,7 @@ def test_advice_matches_a_rule_that_names_it_or_has_no_approval():
 
 
 def test_unknown_type_can_be_named_with_a_warning_but_not_approved():
-    policy = Policy.from_rules([{"name": "new", "when": {"type": ["Freeze", "hibernate"]}, "hold": True}])
+    policy = Policy.from_mapping({"rules": [{"name": "new", "when": {"type": ["Freeze", "hibernate"]}, "hold": True}]})
     assert policy.decide(event(event_type="Hibernate"), context()).rule == "new"
     (text,) = policy.warnings
     assert text.startswith("policy: rules[0].when.type: event type 'hibernate' is unknown; no rule approves it")
@@ -135,31 +137,36 @@ def test_unknown_type_can_be_named_with_a_warning_but_not_approved():
 
 @pytest.mark.parametrize("setting, may", [("now", True), ("after_prepare", True), ("manual", False)])
 def test_may_approve_is_true_only_for_a_rule_that_approves(setting, may):
-    assert Policy.from_rules([{"name": "it", "approve": setting}]).may_approve() is may
+    assert Policy.from_mapping({"rules": [{"name": "it", "approve": setting}]}).may_approve() is may
     assert Policy.preset("documented").may_approve() and not Policy.preset("observe").may_approve()
 
 
 def test_approval_times_are_those_of_the_rules():
     rules = [{"name": "watched"}, {"approve": "after_prepare"}]
-    assert Policy.from_rules(rules).approval_times() == {"never", "after_prepare"}
+    assert Policy.from_mapping({"rules": rules}).approval_times() == {"never", "after_prepare"}
     assert Policy.preset("observe").approval_times() == {"never"}
 
 
 def test_rule_without_approve_approves_nothing():
-    decision = Policy.from_rules([{"name": "watched"}]).decide(event(), context())
+    decision = Policy.from_mapping({"rules": [{"name": "watched"}]}).decide(event(), context())
     assert (decision.approval, decision.due, decision.rule) == ("never", False, "watched")
     assert decision.code == "not_approving"
 
 
 def test_decision_without_a_matching_rule_approves_nothing():
-    policy = Policy.from_rules([{"when": {"type": "Reboot"}, "approve": "now"}])
+    policy = Policy.from_mapping({"rules": [{"when": {"type": "Reboot"}, "approve": "now"}]})
     decision = policy.decide(event(), context())
     assert (decision.approval, decision.due, decision.rule) == ("never", False, None)
 
 
 def test_the_first_rule_that_matches_decides():
-    policy = Policy.from_rules(
-        [{"name": "1", "when": {"type": "Freeze"}, "hold": True}, {"name": "2", "when": {}, "approve": "now"}]
+    policy = Policy.from_mapping(
+        {
+            "rules": [
+                {"name": "1", "when": {"type": "Freeze"}, "hold": True},
+                {"name": "2", "when": {}, "approve": "now"},
+            ]
+        }
     )
     assert policy.decide(event(), context()).rule == "1"
     assert policy.decide(event(event_type="Reboot"), context()).rule == "2"
@@ -326,7 +333,7 @@ def test_a_started_event_is_never_due():
 )
 def test_invalid_rule_is_refused_with_its_location(rules, complaint):
     with pytest.raises(PolicyError, match=complaint):
-        Policy.from_rules(rules)
+        Policy.from_mapping({"rules": rules})
 
 
 @pytest.mark.parametrize(
