@@ -16,7 +16,15 @@ from . import release
 from .conditions import CONDITIONS, Condition, PolicyContext
 from .document import ScheduledEvent
 from .event_types import advises
-from .options import check_key, did_you_mean, parse_boolean, parse_choice, parse_seconds, warning_about
+from .options import (
+    as_list,
+    check_key,
+    did_you_mean,
+    parse_boolean,
+    parse_choice,
+    parse_seconds,
+    warning_about,
+)
 from .release import Obstacle
 
 NOW = "now"
@@ -108,19 +116,35 @@ class _Rule(NamedTuple):
         return self.approval.when == NEVER or any(name == "type" for name, _holds in self.conditions)
 
 
-class SourceLocations:
-    """Locations of a policy's parts for error texts: a name, and line numbers if it came from a file."""
+class SourceLocation(NamedTuple):
+    """The location of a part of a policy, for error texts.
 
-    def __init__(self, name: str = "policy", lines: Mapping[tuple[object, ...], int] | None = None) -> None:
-        self._name = name
-        self._lines = lines or {}
+    As text it is such as ``policy.yml:12: rules[0].when.type``, with the line of the nearest part that has one.
 
-    def describe(self, path: tuple[object, ...]) -> str:
-        """Return such as ``policy.yml:12: rules[0].when.type``; the nearest known line if the part itself has none."""
-        known = next((path[:size] for size in range(len(path), -1, -1) if path[:size] in self._lines), None)
-        line = f":{self._lines[known]}" if known is not None else ""
-        dotted = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
-        return f"{self._name}{line}{': ' + dotted if dotted else ''}"
+    Attributes:
+        name: of the policy or its file.
+        lines: the line of each part of the file by its path; empty without a file.
+        path: the keys and indexes that lead to the part.
+    """
+
+    name: str = "policy"
+    lines: Mapping[tuple[object, ...], int] = {}
+    path: tuple[object, ...] = ()
+
+    def at(self, *path: object) -> SourceLocation:
+        """Return the location of a part of this part."""
+        return self._replace(path=(*self.path, *path))
+
+    def __str__(self) -> str:
+        above = (self.path[:size] for size in range(len(self.path), -1, -1))
+        known = next((path for path in above if path in self.lines), None)
+        line = f":{self.lines[known]}" if known is not None else ""
+        dotted = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path).lstrip(".")
+        return f"{self.name}{line}{': ' + dotted if dotted else ''}"
+
+
+# of a policy without a file
+_UNNAMED = SourceLocation()
 
 
 class Policy:
@@ -151,33 +175,30 @@ class Policy:
         """
         if name not in PRESETS:
             raise PolicyError(f"unknown policy {name!r}{did_you_mean(name, tuple(PRESETS))}")
-        found = cls.from_mapping({"name": name, "rules": PRESETS[name]}, SourceLocations("preset " + name))
+        found = cls.from_mapping({"name": name, "rules": PRESETS[name]}, SourceLocation("preset " + name))
         return cls(found.name, found._rules, is_preset=True)
 
     @classmethod
-    def from_mapping(cls, data: Any, locations: SourceLocations | None = None, path: tuple[object, ...] = ()) -> Policy:
+    def from_mapping(cls, data: Any, location: SourceLocation = _UNNAMED) -> Policy:
         """Return a policy as plain data: ``{name, preset}`` or ``{name, rules}``.
 
-        ``rules`` is a list of ``{name, when, approve}`` or ``{name, when, hold}``. ``locations`` are for error texts;
-        ``path`` leads to the policy in them.
+        ``rules`` is a list of ``{name, when, approve}`` or ``{name, when, hold}``; ``location`` is that of the policy.
 
         Raises:
             PolicyError: the data cannot be used.
         """
-        locations = locations or SourceLocations()
-        _check_keys(data, ("name", "preset", "rules"), path, locations)
+        _check_keys(data, ("name", "preset", "rules"), location)
         if ("preset" in data) == ("rules" in data):
-            raise PolicyError(f"{locations.describe(path)}: expected either preset or rules")
+            raise PolicyError(f"{location}: expected either preset or rules")
         if "preset" in data:
             try:
                 return cls.preset(data["preset"])
             except (PolicyError, TypeError) as error:
-                raise PolicyError(f"{locations.describe((*path, 'preset'))}: {error}") from None
-        rules, place = data["rules"], (*path, "rules")
+                raise PolicyError(f"{location.at('preset')}: {error}") from None
+        rules, place = data["rules"], location.at("rules")
         if not isinstance(rules, list) or not rules:
-            raise PolicyError(f"{locations.describe(place)}: expected a list of at least one rule")
-        read = [_rule(rule, (*place, index), locations) for index, rule in enumerate(rules)]
-        return cls(str(data.get("name", "rules")), read)
+            raise PolicyError(f"{place}: expected a list of at least one rule")
+        return cls(str(data.get("name", "rules")), [_rule(rule, place.at(index)) for index, rule in enumerate(rules)])
 
     def approving_after_preparation(self) -> Policy:
         """Return the policy with rules that approve only after this VM has prepared without a failure."""
@@ -228,35 +249,25 @@ class Policy:
         return Decision(rule.approval.when, False, rule.name, reason, blocked.code)
 
 
-def _rule(data: Any, path: tuple[object, ...], locations: SourceLocations) -> _Rule:
+def _rule(data: Any, location: SourceLocation) -> _Rule:
     if isinstance(data, dict) and "do" in data:
-        location = locations.describe((*path, "do"))
-        raise PolicyError(f"{location}: no longer a key; write approve: or hold: in the rule")
-    _check_keys(data, RULE_KEYS, path, locations)
+        raise PolicyError(f"{location.at('do')}: no longer a key; write approve: or hold: in the rule")
+    _check_keys(data, RULE_KEYS, location)
     if "approve" in data and "hold" in data:
-        raise PolicyError(f"{locations.describe((*path, 'hold'))}: approve and hold exclude each other; remove one")
+        raise PolicyError(f"{location.at('hold')}: approve and hold exclude each other; remove one")
     when = data.get("when")
     when = {} if when is None else when
-    _check_keys(when, tuple(CONDITIONS), (*path, "when"), locations)
+    _check_keys(when, tuple(CONDITIONS), location.at("when"))
     conditions, warnings = [], []
     for condition, value in when.items():
-        here = (*path, "when", condition)
-        conditions.append((condition, _parsed(CONDITIONS[condition], value, here, locations)))
+        here = location.at("when", condition)
+        conditions.append((condition, _parsed(CONDITIONS[condition], value, here)))
         if condition in ("type", "previous_type"):
-            types = value if isinstance(value, list) else [value]
-            location = locations.describe(here)
-            warnings += [f"{location}: {text}" for text in map(warning_about, types) if text is not None]
-    approval = _approval(data["approve"], (*path, "approve"), locations) if "approve" in data else _ApprovalRule()
-    hold = _parsed(parse_boolean, data.get("hold", False), (*path, "hold"), locations)
+            warnings += [f"{here}: {text}" for text in map(warning_about, as_list(value)) if text is not None]
+    approval = _approval(data["approve"], location.at("approve")) if "approve" in data else _ApprovalRule()
+    hold = _parsed(parse_boolean, data.get("hold", False), location.at("hold"))
     name = data.get("name")
-    return _Rule(
-        "" if name is None else str(name),
-        locations.describe(path),
-        tuple(conditions),
-        approval,
-        hold,
-        tuple(warnings),
-    )
+    return _Rule("" if name is None else str(name), str(location), tuple(conditions), approval, hold, tuple(warnings))
 
 
 _APPROVAL_PARSERS: dict[str, Callable[[Any], Any]] = {
@@ -267,24 +278,24 @@ _APPROVAL_PARSERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _approval(data: Any, path: tuple[object, ...], locations: SourceLocations) -> _ApprovalRule:
+def _approval(data: Any, location: SourceLocation) -> _ApprovalRule:
     if not isinstance(data, dict):
-        return _ApprovalRule(_parsed(_APPROVAL_PARSERS["when"], data, path, locations))
-    _check_keys(data, tuple(_APPROVAL_PARSERS), path, locations)
-    read = {key: _parsed(_APPROVAL_PARSERS[key], value, (*path, key), locations) for key, value in data.items()}
+        return _ApprovalRule(_parsed(_APPROVAL_PARSERS["when"], data, location))
+    _check_keys(data, tuple(_APPROVAL_PARSERS), location)
+    read = {key: _parsed(_APPROVAL_PARSERS[key], value, location.at(key)) for key, value in data.items()}
     return _ApprovalRule(**{"when": NOW, **read})
 
 
-def _parsed(parse: Callable[[Any], Any], value: Any, path: tuple[object, ...], locations: SourceLocations) -> Any:
+def _parsed(parse: Callable[[Any], Any], value: Any, location: SourceLocation) -> Any:
     """Return the parsed value, or raise PolicyError with its location."""
     try:
         return parse(value)
     except ValueError as error:
-        raise PolicyError(f"{locations.describe(path)}: {error}") from None
+        raise PolicyError(f"{location}: {error}") from None
 
 
-def _check_keys(data: Any, known: tuple[str, ...], path: tuple[object, ...], locations: SourceLocations) -> None:
+def _check_keys(data: Any, known: tuple[str, ...], location: SourceLocation) -> None:
     if not isinstance(data, dict):
-        raise PolicyError(f"{locations.describe(path)}: expected a mapping, not {data!r}")
+        raise PolicyError(f"{location}: expected a mapping, not {data!r}")
     for key in data:
-        _parsed(lambda given: check_key(given, known), key, (*path, key), locations)
+        _parsed(lambda given: check_key(given, known), key, location.at(key))

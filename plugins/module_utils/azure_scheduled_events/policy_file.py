@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from .policy import Policy, PolicyError, SourceLocations
+from .policy import Policy, PolicyError, SourceLocation
 from .yaml_lines import YamlError, load_with_lines, read_text
 
 # bytes
@@ -38,4 +38,4 @@ def parse_policy(text: str, name: str) -> Policy:
         raise PolicyError(str(error)) from error
     if located is None:
         raise PolicyError(f"{name}:1: the policy is empty")
-    return Policy.from_mapping(located.data, SourceLocations(name, located.lines))
+    return Policy.from_mapping(located.data, SourceLocation(name, located.lines))

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, Callable, NamedTuple
 
 from azure_scheduled_events.options import Parser, check_key
-from azure_scheduled_events.policy import Policy, PolicyError, SourceLocations
+from azure_scheduled_events.policy import Policy, PolicyError, SourceLocation
 
 # Keys, the class Policy, or a function that parses a value or raises ValueError
 Schema = Any
@@ -43,47 +43,46 @@ def names(parse: Parser, schema: Schema) -> Keys:
 class Reader:
     """Reads one file. `problems` gets a sentence for each part of it that is not usable."""
 
-    def __init__(self, places: SourceLocations) -> None:
+    def __init__(self) -> None:
         self.problems: list[str] = []
-        self._places = places
 
-    def read(self, schema: Schema, value: Any, path: tuple[object, ...] = ()) -> Any:
-        """Return the parsed value, which is at this path of the file; None if it is not usable."""
+    def read(self, schema: Schema, value: Any, location: SourceLocation) -> Any:
+        """Return the parsed value, which is at this location; None if it is not usable."""
         if schema is Policy:
-            return self._policy(value, path)
+            return self._policy(value, location)
         if not isinstance(schema, Keys):
-            return self._parsed(schema, value, path)
+            return self._parsed(schema, value, location)
         if not isinstance(value, dict):
-            self._refuse(path, f"expected a mapping of keys, not {value!r}")
+            self._refuse(location, f"expected a mapping of keys, not {value!r}")
             return None
         found = {}
         for key, item in value.items():
-            name = self._parsed(schema.parse, key, (*path, key))
+            name = self._parsed(schema.parse, key, location.at(key))
             if name is not None:
-                found[name] = self.read(schema.schema(name), item, (*path, key))
+                found[name] = self.read(schema.schema(name), item, location.at(key))
         return found
 
-    def _policy(self, value: Any, path: tuple[object, ...]) -> Policy | None:
+    def _policy(self, value: Any, location: SourceLocation) -> Policy | None:
         """Read the name of a preset, or a mapping. A preset approves after the prepare hooks have succeeded."""
         if isinstance(value, list):
-            self._refuse(path, "expected a preset's name or a mapping with rules, not a list")
+            self._refuse(location, "expected a preset's name or a mapping with rules, not a list")
             return None
         if isinstance(value, str):
-            policy: Policy | None = self._parsed(Policy.preset, value, path)
+            policy: Policy | None = self._parsed(Policy.preset, value, location)
         else:
             try:
-                policy = Policy.from_mapping(value, self._places, path)
+                policy = Policy.from_mapping(value, location)
             except PolicyError as error:
                 self.problems.append(str(error))
                 return None
         return policy.approving_after_preparation() if policy is not None and policy.is_preset else policy
 
-    def _parsed(self, parse: Parser, value: Any, path: tuple[object, ...]) -> Any:
+    def _parsed(self, parse: Parser, value: Any, location: SourceLocation) -> Any:
         try:
             return parse(value)
         except ValueError as error:
-            self._refuse(path, error)
+            self._refuse(location, error)
             return None
 
-    def _refuse(self, path: tuple[object, ...], problem: object) -> None:
-        self.problems.append(f"{self._places.describe(path)}: {problem}")
+    def _refuse(self, location: SourceLocation, problem: object) -> None:
+        self.problems.append(f"{location}: {problem}")

@@ -21,7 +21,7 @@ from azure_scheduled_events.options import (
     parse_seconds,
     warning_about,
 )
-from azure_scheduled_events.policy import Policy, SourceLocations
+from azure_scheduled_events.policy import Policy, SourceLocation
 from azure_scheduled_events.yaml_lines import load_with_lines, read_text
 from hook_runner.config import values
 from hook_runner.config.removed_keys import REMOVED_KEYS
@@ -168,8 +168,8 @@ def load_settings(path: str, owners: frozenset[int] | None = None) -> Settings:
         raise ConfigError(str(error)) from None
     if located is None or located.data == {}:
         return DEFAULTS
-    reader = Reader(SourceLocations(path, located.lines))
-    read = reader.read(known_keys(_schemas(Settings), REMOVED_KEYS), located.data)
+    reader = Reader()
+    read = reader.read(known_keys(_schemas(Settings), REMOVED_KEYS), located.data, SourceLocation(path, located.lines))
     if reader.problems:
         raise ConfigError(*reader.problems)
     settings = Settings(**read, sources={keys: f"{path}:{line}" for keys, line in located.lines.items()})
