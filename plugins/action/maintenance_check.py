@@ -16,7 +16,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     parse_event_types,
     parse_option,
     suggestion,
-    warning_about,
+    type_warnings,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.caller_files import (
     caller_folders,
@@ -87,8 +87,7 @@ class ActionModule(ActionBase):
             result["arm"] = arm_options(self._task.args)
         if entry_point == _COORDINATE:
             # the modules of the other entry points warn of unknown types
-            unknown = [f"maintenance_types: {text}" for text in map(warning_about, types) if text is not None]
-            result["warnings"] = _options_without_effect(variables) + unknown
+            result["warnings"] = _options_without_effect(variables) + type_warnings("maintenance_types", types)
         elif entry_point != _PREPARE:
             result["warnings"] = self._forks(variables)
         return result

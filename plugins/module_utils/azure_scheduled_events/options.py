@@ -9,7 +9,7 @@ It needs the standard library and event_types only: the ready hooks have links t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Callable, TypeVar
 
 from .event_types import EVENT_TYPES
@@ -130,12 +130,14 @@ def parse_event_type(value: Any) -> str:
         return value
 
 
-def warning_about(name: str) -> str | None:
-    """Return a sentence for the user who named a type that is unknown, in any letter case, or None."""
-    event_type = parse_event_type(name)
-    if event_type in EVENT_TYPES:
-        return None
-    return f"event type {event_type!r} is unknown; no rule approves it. There are: {', '.join(EVENT_TYPES)}"
+def type_warnings(place: str, names: Iterable[str]) -> list[str]:
+    """Return a sentence, which begins with the place, for each name of an unknown type, in any letter case."""
+    known = ", ".join(EVENT_TYPES)
+    return [
+        f"{place}: event type {event_type!r} is unknown; no rule approves it. There are: {known}"
+        for event_type in map(parse_event_type, names)
+        if event_type not in EVENT_TYPES
+    ]
 
 
 def did_you_mean(value: Any, known: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from .options import (
     parse_boolean,
     parse_choice,
     parse_seconds,
-    warning_about,
+    type_warnings,
 )
 from .release import Obstacle
 
@@ -263,7 +263,7 @@ def _rule(data: Any, location: SourceLocation) -> _Rule:
         here = location.at("when", condition)
         conditions.append((condition, _parsed(CONDITIONS[condition], value, here)))
         if condition in ("type", "previous_type"):
-            warnings += [f"{here}: {text}" for text in map(warning_about, as_list(value)) if text is not None]
+            warnings += type_warnings(str(here), as_list(value))
     approval = _approval(data["approve"], location.at("approve")) if "approve" in data else _ApprovalRule()
     hold = _parsed(parse_boolean, data.get("hold", False), location.at("hold"))
     name = data.get("name")

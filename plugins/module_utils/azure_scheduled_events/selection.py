@@ -10,7 +10,7 @@ from typing import Any, Mapping, NamedTuple
 from .document import EVENT_SOURCES, EVENT_STATUSES, EventDocument, ScheduledEvent
 from .event_types import advises
 from .identity import affects, is_same_vm
-from .options import Parser, parse_choice, parse_event_type, parse_option, parse_texts, warning_about
+from .options import Parser, parse_choice, parse_event_type, parse_option, parse_texts, type_warnings
 
 SELF = "self"
 ANY = "any"
@@ -64,7 +64,7 @@ class Selection(NamedTuple):
 
     def warnings(self) -> list[str]:
         """Return a sentence for each type that is unknown; Azure may have introduced it."""
-        return [f"types: {text}" for text in map(warning_about, self.types or ()) if text is not None]
+        return type_warnings("types", self.types or ())
 
     @property
     def needs_own_name(self) -> bool:

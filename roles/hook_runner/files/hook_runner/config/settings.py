@@ -19,7 +19,7 @@ from azure_scheduled_events.options import (
     parse_event_types,
     parse_integer,
     parse_seconds,
-    warning_about,
+    type_warnings,
 )
 from azure_scheduled_events.policy import Policy, SourceLocation
 from azure_scheduled_events.yaml_lines import load_with_lines, read_text
@@ -168,16 +168,16 @@ def load_settings(path: str, owners: frozenset[int] | None = None) -> Settings:
         raise ConfigError(str(error)) from None
     if located is None or located.data == {}:
         return DEFAULTS
+    place = SourceLocation(path, located.lines)
     reader = Reader()
-    read = reader.read(known_keys(_schemas(Settings), REMOVED_KEYS), located.data, SourceLocation(path, located.lines))
+    read = reader.read(known_keys(_schemas(Settings), REMOVED_KEYS), located.data, place)
     if reader.problems:
         raise ConfigError(*reader.problems)
     settings = Settings(**read, sources={keys: f"{path}:{line}" for keys, line in located.lines.items()})
     unknown = [
-        f"{settings.source('hooks', name, 'types')}: hooks.{name}.types: {sentence}"
+        sentence
         for name, keys in settings.hooks.items()
-        for sentence in map(warning_about, keys.get("types", ()))
-        if sentence is not None
+        for sentence in type_warnings(str(place.at("hooks", name, "types")), keys.get("types", ()))
     ]
     return settings._replace(warnings=(*settings.policy.warnings, *unknown))
 

@@ -23,7 +23,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     parse_seconds,
     parse_text,
     parse_texts,
-    warning_about,
+    type_warnings,
 )
 
 hypothesis = pytest.importorskip("hypothesis", reason="ansible-test's own Python has no hypothesis")
@@ -41,13 +41,38 @@ ANYTHING = st.recursive(
 
 @pytest.mark.parametrize(
     ("value", "seconds"),
-    [(5, 5), (0, 0), (0.5, 0.5), ("5", 5), ("36500d", 3153600000), ("1.5s", 1.5), ("15m", 900), ("2h", 7200), ("5d", 432000), (" 3 m ", 180)],
+    [
+        (5, 5),
+        (0, 0),
+        (0.5, 0.5),
+        ("5", 5),
+        ("36500d", 3153600000),
+        ("1.5s", 1.5),
+        ("15m", 900),
+        ("2h", 7200),
+        ("5d", 432000),
+        (" 3 m ", 180),
+    ],
 )
 def test_seconds_reads_a_number_and_a_text_with_a_unit(value, seconds):
     assert parse_seconds(value) == seconds
 
 
-TEXTS = ["", "m", "5 weeks", "40000d", "15 minutes", "250ms", "-5s", "1:30", "1e3", "nan", "9" * 400, "99999999d", "\u0665s"]
+TEXTS = [
+    "",
+    "m",
+    "5 weeks",
+    "40000d",
+    "15 minutes",
+    "250ms",
+    "-5s",
+    "1:30",
+    "1e3",
+    "nan",
+    "9" * 400,
+    "99999999d",
+    "\u0665s",
+]
 
 
 @pytest.mark.parametrize("value", [*TEXTS, None, [], True, float("nan"), float("inf"), 10**400, {"s": 5}])
@@ -214,5 +239,5 @@ def test_bounds_belong_to_the_range():
 
 
 def test_unknown_type_has_a_warning_and_a_known_one_has_none():
-    assert warning_about("REBOOT") is None
-    assert warning_about("Hibernate").startswith("event type 'Hibernate' is unknown; no rule approves it. There are: ")
+    (text,) = type_warnings("types", ["REBOOT", "Hibernate"])
+    assert text.startswith("types: event type 'Hibernate' is unknown; no rule approves it. There are: ")
