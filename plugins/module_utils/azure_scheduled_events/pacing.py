@@ -19,31 +19,30 @@ REQUESTS_PER_SECOND = 5
 _REPEATS_PER_CALL = 1
 
 _UPDATE_WINDOW = 70.0
+# seconds after the first error in a row, without jitter, and after an error that is not retryable
+_FIRST_DELAY = 1.0
+_AFTER_REFUSAL = 30.0
 
 
 class Retries(NamedTuple):
     """Delays after errors, in seconds.
 
     Attributes:
-        first: delay after the first error in a row, without jitter.
-        growth: factor by which each further error makes the delay longer.
+        growth: factor by which each error in a row after the first makes the delay longer.
         growths: how often the delay grows.
         jitter: largest random part, as a fraction of the delay.
         longest: limit of each delay, also of one that the server requests (Retry-After).
         longest_with_event: the same while an event is known.
         updating: delay after 410 (IMDS is being updated); None for the delay of any other error.
-        refused: delay after an error that is not retryable (400, 401, 403, 405).
-        refusals: how many of these in a row count as any other error first.
+        refusals: how many errors in a row that are not retryable (400, 401, 403, 405) count as any other error first.
     """
 
-    first: float = 1.0
     growth: float = 2.0
     growths: int = 10
     jitter: float = 0.25
     longest: float = 30.0
     longest_with_event: float = 10.0
     updating: float | None = 10.0
-    refused: float = 30.0
     refusals: int = 0
 
 
@@ -131,13 +130,13 @@ class Pacer:
             return self._interval
         retries = self._retries
         if self._refusals_in_a_row > retries.refusals:
-            return max(retries.refused, self._interval)
+            return max(_AFTER_REFUSAL, self._interval)
         longest = retries.longest_with_event if event_known else retries.longest
         if error.retry_after is not None:
-            return max(min(error.retry_after, longest), retries.first)
+            return max(min(error.retry_after, longest), _FIRST_DELAY)
         if error.status == 410 and retries.updating is not None:
             return retries.updating
-        grown: float = retries.first * retries.growth ** min(self.errors_in_a_row - 1, retries.growths)
+        grown: float = _FIRST_DELAY * retries.growth ** min(self.errors_in_a_row - 1, retries.growths)
         return min(grown * (1.0 + retries.jitter * self._jitter()), longest)
 
     def is_outage(self) -> bool:
