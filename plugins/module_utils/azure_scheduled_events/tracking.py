@@ -80,7 +80,7 @@ class Tracker:
     ) -> None:
         self._present = {event.key: _Present(event, event.key in returned) for event in known}
         # with the time at which each of them was gone; None until the first document gives a time
-        self._gone: dict[str, float | None] = {key: None for key in gone if key not in self._present}
+        self._gone: dict[str, float | None] = dict.fromkeys(gone)
         self._documents = 0
         self._last: Observation | None = None
 
@@ -143,7 +143,7 @@ class Tracker:
 
 def _is_same(one: EventDocument, two: EventDocument) -> bool:
     """Return True if both have the same content, in the usual case that the body has not changed, which is fast."""
-    return one.events is two.events and one.complete == two.complete and one.doubtful == two.doubtful
+    return one.events is two.events and one.complete == two.complete
 
 
 class _Present:
@@ -179,7 +179,6 @@ class _Present:
         self._named = frozenset(map(vm_key, event.resources))
         if not self._gone_vms.isdisjoint(self._named):
             self.returned = True
-            self._gone_vms -= self._named
         kept = self._absent(document.complete and self._readable, document)
         if self.event.status == "Started" and event.status != "Started":
             event = event._replace(status="Started", not_before=self.event.not_before)

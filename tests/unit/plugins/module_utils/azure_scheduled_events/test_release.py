@@ -60,6 +60,7 @@ def test_prepared_vms_are_released_in_the_order_of_their_names():
         (report("vm1", "vm2", prepared=False), "not_prepared"),
         (report("vm1", "vm2", named=["vm1"]), "not_listed"),
         (report("vm1", "vm2", listed=False), "not_listed"),
+        (Report(Sighting(event("vm1", "vm2"), False, frozenset({"vm2"}), True), True), "not_listed"),
         (report("vm1"), "not_listed"),
         (Report(None, True), "not_listed"),
         (report("vm1", "vm2", obstacle=Obstacle("paused", "it is paused")), "paused"),
@@ -84,6 +85,13 @@ def test_unknown_type_prevents_the_approval():
 def test_vm_without_a_report_prevents_the_approval():
     (obstacle,) = obstacles({"vm1": report("vm1", "vm9")}, "no host is this VM")
     assert obstacle == ("unknown_vm", "no host is this VM", "vm9") and str(obstacle) == "vm9: no host is this VM"
+
+
+def test_vms_without_a_report_may_be_released_and_those_with_one_may_not():
+    reports = {"vm1": report("vm1", "vm2", "vm9"), "vm2": report("vm1", "vm2", prepared=False)}
+    found = obstacles(reports, "no host is this VM", releases_others=True)
+    assert [(obstacle.code, obstacle.vm) for obstacle in found] == [("not_prepared", "vm2")]
+    assert approver_order(reports) == ["vm1", "vm2"]
 
 
 def test_event_of_an_api_version_without_source_and_resource_type_is_released():

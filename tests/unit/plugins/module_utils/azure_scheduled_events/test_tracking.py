@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import typing as t
+from datetime import datetime, timezone
 
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import (
@@ -91,6 +92,16 @@ def test_vm_counts_until_documents_without_it_span_the_time():
     assert vms(seen) == {"vm1"} and [change.fields for change in seen.changes] == [("resources",)]
 
 
+def test_vm_is_gone_as_an_event_is_when_answers_are_held_back_or_incomplete():
+    tracker = Tracker()
+    tracker.observe(document(0, event(resources=("vm1", "vm2"))))
+    tracker.observe(document(1, event(), by=9))
+    for at in (9.5, 10):
+        assert vms(tracker.observe(document(at, event(), complete=False))) == {"vm1", "vm2"}
+    assert vms(tracker.observe(document(10.9, event()))) == {"vm1", "vm2"}
+    assert vms(tracker.observe(document(11, event()))) == {"vm1"}
+
+
 def test_vm_that_is_named_again_is_neither_doubled_nor_in_doubt():
     tracker = Tracker()
     for at in (0, 1, 9):
@@ -135,8 +146,8 @@ def test_started_stays_whatever_a_slower_backend_says():
     tracker = Tracker()
     tracker.observe(document(0, event()))
     assert kinds(tracker.observe(document(1, event(status="Started")))) == [("started", "a")]
-    seen = tracker.observe(document(2, event()))
-    assert seen.events["a"].event.status == "Started" and not seen.changes
+    seen = tracker.observe(document(2, event()._replace(not_before=datetime(2026, 11, 21, tzinfo=timezone.utc))))
+    assert seen.events["a"].event == event(status="Started") and not seen.changes
 
 
 def test_what_comes_back_is_new_and_its_next_absence_has_to_last():
