@@ -183,6 +183,14 @@ def test_link_is_replaced_by_write_and_refused_by_read(tmp_path):
     assert (path.is_symlink(), path.read_text()) == (False, "figures")
 
 
+def test_file_that_exists_is_not_created(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("before", encoding="ascii")
+    with pytest.raises(FileExistsError):
+        durable_file.create(str(path), b"content")
+    assert path.read_text(encoding="ascii") == "before"
+
+
 @POSIX
 def test_link_is_replaced_by_a_new_one(tmp_path):
     path = tmp_path / "link"
