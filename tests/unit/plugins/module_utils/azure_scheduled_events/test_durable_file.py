@@ -360,6 +360,7 @@ def test_lock_ends_with_its_descriptor(tmp_path):
     try:
         assert durable_file.lock(first)
         time = Time()
+        assert not durable_file.lock(second, 0.0, time.clock, time.sleep) and time.now == 100.0
         assert not durable_file.lock(second, 5.0, time.clock, time.sleep)
         assert 105.0 <= time.now < 105.1
         os.close(first)

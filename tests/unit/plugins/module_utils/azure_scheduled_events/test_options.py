@@ -55,7 +55,8 @@ ANYTHING = st.recursive(
     ],
 )
 def test_seconds_reads_a_number_and_a_text_with_a_unit(value, seconds):
-    assert parse_seconds(value) == seconds
+    found = parse_seconds(value)
+    assert found == seconds and isinstance(found, float)
 
 
 TEXTS = [
