@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, Callable, Iterable, Sequence
+from typing import Any, Callable, Sequence
 
 from .document import API_VERSION, EventDocument, parse_document
 from .endpoint import AUTO, DEFAULT_ENDPOINT, parse_api_versions, parse_endpoint
@@ -190,20 +190,14 @@ class Imds:
             self._read = (body, document) if len(body) <= _KEPT_BODY else (b"", None)
         return document
 
-    def approve(self, event_ids: str | Iterable[str], within: float | None = None) -> None:
-        """Approve events, which releases every VM in their ``Resources``; safe to repeat (reference 1.5).
+    def approve(self, event_id: str, within: float | None = None) -> None:
+        """Approve an event, which releases every VM in its ``Resources``; safe to repeat (reference 1.5).
 
-        ``event_ids`` is one id or several, as IMDS wrote them. After an error it is unknown whether IMDS accepted the
-        approval: read the events before the next attempt.
-
-        Raises:
-            ValueError: no id was given.
+        ``event_id`` is as IMDS wrote it. After an error it is unknown whether IMDS accepted the approval: read the
+        events before the next attempt.
         """
-        ids = [event_ids] if isinstance(event_ids, str) else list(event_ids)
-        if not ids:
-            raise ValueError("approve: no event id was given")
-        # escaped to ASCII, so that IMDS gets every id exactly as it wrote it
-        body = json.dumps({"StartRequests": [{"EventId": event_id} for event_id in ids]}).encode("ascii")
+        # escaped to ASCII, so that IMDS gets the id exactly as it wrote it
+        body = json.dumps({"StartRequests": [{"EventId": event_id}]}).encode("ascii")
         headers = dict(_HEADERS)
         headers["Content-Type"] = "application/json"
         self._events_exchange(Request("POST", _EVENTS_PATH % self._version, headers, body), within)

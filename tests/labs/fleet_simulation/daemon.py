@@ -57,10 +57,9 @@ class ImdsOfHost:
         self.requests_sent += 1
         return self._events()._replace(sent_at=self._clock(), sent_by=self._clock())
 
-    def approve(self, event_ids: list[str], within: float | None = None) -> None:
+    def approve(self, event_id: str, within: float | None = None) -> None:
         self.requests_sent += 1
-        for event_id in event_ids:
-            self._approve(event_id)
+        self._approve(event_id)
 
     def instance(self, within: float | None = None) -> dict[str, Any]:
         self.requests_sent += 1

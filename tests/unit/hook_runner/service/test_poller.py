@@ -86,7 +86,7 @@ class Moved:
         self.requests_sent = 0
         self.versions_of_a_poll = 1
         self.asked: list[float] = []
-        self.approved: list[list[str]] = []
+        self.approved: list[str] = []
         clock = ServerClock(lambda: self.now, lambda: NOON + timedelta(seconds=self.now + host_is_off))
         self.news = Reports(clock)
         settings = DEFAULTS if names else DEFAULTS._replace(resource_name="vm1")
@@ -106,9 +106,9 @@ class Moved:
             raise answer
         return answer
 
-    def approve(self, ids: list[str], within: float | None = None) -> None:
-        self.approved.append(ids)
-        if ids == ["sick"]:
+    def approve(self, event_id: str, within: float | None = None) -> None:
+        self.approved.append(event_id)
+        if event_id == "sick":
             raise SICK
 
     def instance(self, within: float | None = None) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def test_approvals_are_sent_one_by_one_with_a_poll_after_each() -> None:
     news = moved.polls(2)
     assert [each.what for each in news] == ["approval_answered", "document_received"] * 2
     assert [each.arguments for each in news[::2]] == [("a", None), ("sick", SICK)]
-    assert moved.approved == [["A"], ["sick"]] and moved.pauses()[-1] < 0.5
+    assert moved.approved == ["A", "sick"] and moved.pauses()[-1] < 0.5
 
 
 @pytest.mark.parametrize(

@@ -205,7 +205,7 @@ class Poller(threading.Thread):
         self._expect_return_within(_APPROVAL_TIMEOUT)
         refusal: ImdsError | None = None
         try:
-            self._pacer.call(self._imds.approve, [event.event_id], within=_APPROVAL_TIMEOUT)
+            self._pacer.call(self._imds.approve, event.event_id, within=_APPROVAL_TIMEOUT)
         except Exception as error:
             refusal = _imds_error(error)
         self._inbox.put(lambda intake: intake.approval_answered(event.key, refusal))
