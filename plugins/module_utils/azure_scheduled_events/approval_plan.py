@@ -98,10 +98,8 @@ class ApprovalCriteria(NamedTuple):
         gates = dict(gates or {})
         for name, value in gates.items():
             parse_option(f"gates.{name}", value, parse_boolean)
-        if isinstance(policy, str):
-            policy = Policy.preset(policy)
-        elif not (policy is None or isinstance(policy, Policy)):
-            policy = Policy.from_mapping(policy)
+        if not (policy is None or isinstance(policy, Policy)):
+            policy = Policy.parse(policy)
         prepared = parse_choice(prepared, PREPARED, "value of prepared")
         return cls(selection, None, release_others, policy, prepared, gates)
 

@@ -10,7 +10,7 @@ request and keeps no state.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Mapping, NamedTuple, Sequence, TypeVar
 
 from . import release
 from .conditions import CONDITIONS, Condition, PolicyContext
@@ -26,6 +26,8 @@ from .options import (
     type_warnings,
 )
 from .release import Obstacle
+
+T = TypeVar("T")
 
 NOW = "now"
 AFTER_PREPARE = "after_prepare"
@@ -150,8 +152,7 @@ _UNNAMED = SourceLocation()
 class Policy:
     """A checked list of rules.
 
-    Made by :meth:`preset` and :meth:`from_mapping`; ``policy_file.load_policy`` reads one from
-    YAML.
+    Made by :meth:`parse`, :meth:`preset` and :meth:`from_mapping`; ``policy_file.load_policy`` reads one from YAML.
     """
 
     def __init__(self, name: str, rules: Sequence[_Rule], is_preset: bool = False) -> None:
@@ -173,7 +174,7 @@ class Policy:
         Raises:
             PolicyError: there is no preset of that name.
         """
-        if name not in PRESETS:
+        if name not in tuple(PRESETS):
             raise PolicyError(f"unknown policy {name!r}{did_you_mean(name, tuple(PRESETS))}")
         found = cls.from_mapping({"name": name, "rules": PRESETS[name]}, SourceLocation("preset " + name))
         return cls(found.name, found._rules, is_preset=True)
@@ -191,14 +192,20 @@ class Policy:
         if ("preset" in data) == ("rules" in data):
             raise PolicyError(f"{location}: expected either preset or rules")
         if "preset" in data:
-            try:
-                return cls.preset(data["preset"])
-            except (PolicyError, TypeError) as error:
-                raise PolicyError(f"{location.at('preset')}: {error}") from None
+            return _parsed(cls.preset, data["preset"], location.at("preset"))
         rules, place = data["rules"], location.at("rules")
         if not isinstance(rules, list) or not rules:
             raise PolicyError(f"{place}: expected a list of at least one rule")
         return cls(str(data.get("name", "rules")), [_rule(rule, place.at(index)) for index, rule in enumerate(rules)])
+
+    @classmethod
+    def parse(cls, value: Any, location: SourceLocation = _UNNAMED) -> Policy:
+        """Return the policy of an option: the name of a preset, or a mapping as :meth:`from_mapping` takes it.
+
+        Raises:
+            PolicyError: the value cannot be used.
+        """
+        return _parsed(cls.preset, value, location) if isinstance(value, str) else cls.from_mapping(value, location)
 
     def approving_after_preparation(self) -> Policy:
         """Return the policy with rules that approve only after this VM has prepared without a failure."""
@@ -286,7 +293,7 @@ def _approval(data: Any, location: SourceLocation) -> _ApprovalRule:
     return _ApprovalRule(**{"when": NOW, **read})
 
 
-def _parsed(parse: Callable[[Any], Any], value: Any, location: SourceLocation) -> Any:
+def _parsed(parse: Callable[[Any], T], value: Any, location: SourceLocation) -> T:
     """Return the parsed value, or raise PolicyError with its location."""
     try:
         return parse(value)

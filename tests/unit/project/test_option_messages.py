@@ -208,10 +208,10 @@ def module_criteria(**options: Any) -> object:
     return approve.parse_criteria(call(**{"types": "Reboot", **usual, **options}))
 
 
-def function_criteria(prepared: Any = "none", release_others: Any = False) -> object:
+def function_criteria(policy: Any = None, prepared: Any = "none", release_others: Any = False) -> object:
     """Return the criteria of a call of the Salt function azure_events.approve."""
     selection = Selection.parse({"types": "Reboot"})
-    return approval_options.parse_criteria(selection, None, None, prepared, None, release_others, True)
+    return approval_options.parse_criteria(selection, policy, None, prepared, None, release_others, True)
 
 
 @pytest.mark.parametrize("value", ["maybe", "on", 1, None])
@@ -258,3 +258,16 @@ def test_choice_has_one_message_and_any_letter_case(tmp_path: Path, capsys: pyte
     found = {name: problem(parse, "xyz", capsys) for name, (parse, _known) in parsers.items()}
     expected = re.compile(r"\bunknown [a-z ]+ 'xyz'; there are: \w[^;]*\Z")
     assert {name: text for name, text in found.items() if not expected.search(text)} == {}
+
+
+def test_unknown_policy_has_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    parsers: dict[str, Parse] = {
+        "daemon": config("policy", tmp_path),
+        "daemon's mapping": config("policy.preset", tmp_path),
+        "policy file": lambda value: parse_policy(json.dumps({"preset": value}), "p.yml"),
+        "module": lambda value: module_criteria(policy=value),
+        "function": lambda value: function_criteria(policy=value),
+    }
+    found = {name: problem(parse, "documentd", capsys) for name, parse in parsers.items()}
+    expected = ": unknown policy 'documentd'; did you mean documented?"
+    assert {name: text for name, text in found.items() if not text.endswith(expected)} == {}

@@ -67,15 +67,12 @@ class Reader:
         if isinstance(value, list):
             self._refuse(location, "expected a preset's name or a mapping with rules, not a list")
             return None
-        if isinstance(value, str):
-            policy: Policy | None = self._parsed(Policy.preset, value, location)
-        else:
-            try:
-                policy = Policy.from_mapping(value, location)
-            except PolicyError as error:
-                self.problems.append(str(error))
-                return None
-        return policy.approving_after_preparation() if policy is not None and policy.is_preset else policy
+        try:
+            policy = Policy.parse(value, location)
+        except PolicyError as error:
+            self.problems.append(str(error))
+            return None
+        return policy.approving_after_preparation() if policy.is_preset else policy
 
     def _parsed(self, parse: Parser, value: Any, location: SourceLocation) -> Any:
         try:
