@@ -51,9 +51,9 @@ def test_promises_hold_with_many_faults(seed: int) -> None:
 
 @pytest.mark.all
 @pytest.mark.timeout(3600)
-def test_promises_hold_for_1000_minions_and_10000_events() -> None:
-    plan = SaltPlan(1, minions=1000, events=10_000, restarts=20, group_sizes=(1, 1, 1, 2, 2, 3, 3, 5, 8))
-    assert run(plan).events == 10_000
+def test_promises_hold_for_1000_minions() -> None:
+    plan = SaltPlan(1, minions=1000, events=4000, restarts=20, group_sizes=(1, 1, 1, 2, 2, 3, 3, 5, 8))
+    assert run(plan).events == 4000
 
 
 def _prepared(_state: State, maintenance: Maintenance, _vm: str, owner: str) -> Report:
