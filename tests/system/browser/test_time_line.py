@@ -112,3 +112,14 @@ def test_report_fits_a_phone_and_breaks_no_word(page, start, tmp_path, scheme):
     assert background == {"light": "rgb(244, 246, 248)", "dark": "rgb(16, 21, 27)"}[scheme]
     assert page.broken_words() == []
     assert page.errors() == []
+
+
+def test_each_interruption_of_an_event_has_a_bar_of_its_own(page, start):
+    simulator = start()
+    event = {"type": "Reboot", "resources": ["vm1"], "starts": "automatic_approval", "started_for": "5m"}
+    second = {"after_start": "1m", "action": "impact", "impact_for": "20s"}
+    simulator.post("/events", {**event, "impact_for": "10s", "changes": [second]})
+    simulator.advance(240)
+    page.open(simulator.control)
+    bars = [title for kind, _left, title in page.evaluate(STEPS, "vm1") if kind == "interrupted"]
+    assert [each.rpartition(", ")[2] for each in bars] == ["0:00 to 0:10", "1:00 to 1:20"]

@@ -295,9 +295,11 @@ function marksOf(shown) {
 // Returns the interruptions of VMs by an event; one without an end goes on.
 function interruptionsOf(event) {
   const lines = log.lines.filter((line) => line.id === event.id);
-  const end = lines.find((line) => line.what === "impact-end");
-  return lines.filter((line) => line.what === "impact-start")
-    .map((line) => ({begins: seconds(line.time), ends: end ? seconds(end.time) : null, vms: line.resources || event.resources}));
+  return lines.flatMap((line, index) => {
+    if (line.what !== "impact-start") return [];
+    const end = lines.slice(index).find((each) => each.what === "impact-end" && each.type === line.type);
+    return [{begins: seconds(line.time), ends: end ? seconds(end.time) : null, vms: line.resources || event.resources}];
+  });
 }
 
 // Returns what the picture shows, and its scale: share(moment) is from 0 to 1.
