@@ -7,6 +7,11 @@ from __future__ import annotations
 import pytest
 
 from imds_simulator.__main__ import main
+from imds_simulator.control.state import MAX_NEW, run_data
+from imds_simulator.report.page import report
+from imds_simulator.scenario.files import default_scenario
+from imds_simulator.server.clock import ManualClock
+from imds_simulator.server.engine import Engine
 from support.simulator.raw_http import send_request
 
 # the kinds of what a row of the time line shows, from left to right, with the position in pixels
@@ -123,3 +128,17 @@ def test_each_interruption_of_an_event_has_a_bar_of_its_own(page, start):
     page.open(simulator.control)
     bars = [title for kind, _left, title in page.evaluate(STEPS, "vm1") if kind == "interrupted"]
     assert [each.rpartition(", ")[2] for each in bars] == ["0:00 to 0:10", "1:00 to 1:20"]
+
+
+def test_report_states_how_many_lines_and_requests_it_leaves_out(page, tmp_path):
+    engine = Engine(default_scenario(), ManualClock(0), lambda _line: None)
+    for number in range(MAX_NEW + 10):
+        engine.log("note", vm="vm1", note="prepared")
+        # each answer differs from the one before, and is a group of its own
+        engine.activity_log.add_request(0.0, "vm1", "GET", "scheduledevents", "", 200 + number % 2, "", "")
+    file = tmp_path / "report.html"
+    file.write_text(report(run_data(engine, {"vm1": "http://127.0.0.1:8169"})), encoding="utf-8")
+    page.errors()
+    page.driver.get(f"file://{file}")
+    assert page.text("#left-out") == "Left out: 10 older lines, 10 older requests."
+    assert page.errors() == []

@@ -195,3 +195,4 @@ def test_control_api_states_the_limits_of_the_code():
     kept = (activity_log.MAX_LINES, activity_log.MAX_SEEN, activity_log.MAX_REQUESTS)
     control_api = (REPOSITORY / "docs" / "simulator.md").read_text(encoding="utf-8").partition("\n## Control API\n")[2]
     assert [f"{number:,}" for number in kept] == re.findall(r"last\s+([\d,]+)", control_api)[:3]
+    assert f"{MAX_NEW:,}" in TEXT

@@ -76,8 +76,7 @@ def run_data(
     """Return the state and the log, for the page and the report.
 
     The log has the lines after number ``after_line``, and the requests after number ``after_request``, grouped by
-    equal answers. ``counts``: VM -> status -> number of its answers since the start. ``dropped``: the numbers of
-    older lines and requests that the simulator no longer has.
+    equal answers. ``counts``: VM -> status -> number of its answers since the start.
     """
     whole, log = state(engine, endpoints), engine.activity_log
     lines = log.lines_after(after_line, None)
@@ -92,7 +91,6 @@ def run_data(
         "answers": equal_answers(new)[-MAX_NEW:],
         "last_request": new[-1].number if new else after_request,
         "counts": counts,
-        "dropped": log.dropped(),
     }
 
 

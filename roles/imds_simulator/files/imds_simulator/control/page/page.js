@@ -506,8 +506,9 @@ function showTimeline() {
   showMore("vms", found.length - shown.size);
   setText(byId("vms-count"), found.length === all.length ? counted(all.length, "VM") : `${found.length} of ${counted(all.length, "VM")}`);
   byId("no-vms").hidden = found.length > 0;
-  const {lines, requests} = state.dropped, events = state.events.filter(hasAppeared).length - MAX_EVENTS;
-  const missing = [[events, "older event"], [lines, "older line"], [requests, "older request"]]
+  const events = state.events.filter(hasAppeared).length - MAX_EVENTS;
+  const requests = log.request - log.answers.reduce((sum, each) => sum + each.count, 0);
+  const missing = [[events, "older event"], [log.line - log.lines.length, "older line"], [requests, "older request"]]
     .filter(([number]) => number > 0).map(([number, noun]) => counted(number, noun));
   byId("left-out").hidden = missing.length === 0;
   setText(byId("left-out"), `Left out: ${missing.join(", ")}.`);
