@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from email.message import Message
 from typing import Any, NamedTuple
 
@@ -35,7 +36,8 @@ class Webhook(HttpServer):
     """A web hook.
 
     ``statuses`` are the statuses of the next answers; after them it answers 200. ``returns_code``: it
-    passes the handshake of Event Grid; ``allowed_origin``: that of CloudEvents.
+    passes the handshake of Event Grid; ``allowed_origin``: that of CloudEvents. ``rest``: the answers are
+    sent in two parts, the second one when it is set; ``has_begun`` is set after the first part.
     """
 
     def __init__(self) -> None:
@@ -43,6 +45,8 @@ class Webhook(HttpServer):
         self.statuses: list[int] = []
         self.returns_code = False
         self.allowed_origin = ""
+        self.rest: threading.Event | None = None
+        self.has_begun = threading.Event()
         hook = self
 
         class Handler(QuietHandler):
@@ -59,6 +63,11 @@ class Webhook(HttpServer):
                     self.send_header("WebHook-Allowed-Origin", hook.allowed_origin)
                 self.send_header("Content-Length", str(len(answer)))
                 self.end_headers()
+                if hook.rest is not None:
+                    self.wfile.write(answer[:5])
+                    hook.has_begun.set()
+                    hook.rest.wait(60)
+                    answer = answer[5:]
                 self.wfile.write(answer)
 
             do_POST = do_OPTIONS = answer

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 
 import pytest
@@ -177,6 +178,17 @@ def test_handshake_comes_before_the_first_notification(publish, hook, schema):
         assert validation.notification["eventType"] == "Microsoft.EventGrid.SubscriptionValidationEvent"
     assert received.properties["EventId"] == ID.lower()
     assert results(sim, "notification-handshake") == ["passed"]
+
+
+def test_handshake_is_read_whole_when_it_comes_in_parts(publish, hook):
+    hook.returns_code, hook.rest = True, threading.Event()
+    sim = publish(validate=True)
+    assert hook.has_begun.wait(60)
+    # when it has answered these, the simulator has read the first part
+    for _each in range(2):
+        sim.get("/health")
+    hook.rest.set()
+    assert wait_for_results(sim, 1, "notification-handshake") == ["passed"]
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)

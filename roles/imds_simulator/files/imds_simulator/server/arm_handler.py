@@ -12,8 +12,9 @@ from ..faults.fault import ARM_ROUTE
 from ..protocol.approval_request import MAX_BODY
 from ..protocol.arm import ArmContract, ArmRequest, arm_error_body
 from ..protocol.responses import Reply, json_reply
+from .bounded_read import read_at_most
 from .engine import Engine
-from .exchange import ServiceExchange, read_body
+from .exchange import ServiceExchange
 
 PREFIX = "/arm"
 
@@ -57,7 +58,7 @@ class _Exchange(ServiceExchange):
     async def reply(self, headers: Mapping[str, str], arrives: bool) -> Reply:
         engine = self.engine
         try:
-            body = await read_body(self.request, MAX_BODY)
+            body = await read_at_most(self.request.content, MAX_BODY + 1)
         except (web.RequestPayloadError, ConnectionResetError):
             body = b""
         result = self._contract.reply(self._arm_request._replace(body=body), engine.settle())

@@ -159,18 +159,5 @@ def source_of(request: web.BaseRequest) -> str:
     return address[7:] if address.startswith("::ffff:") else address
 
 
-async def read_body(request: web.BaseRequest, limit: int) -> bytes:
-    """Read the body, at most ``limit`` + 1 bytes: one byte more than the limit shows that the body is too long."""
-    parts: list[bytes] = []
-    size = 0
-    while size <= limit:
-        part = await request.content.read(limit + 1 - size)
-        if not part:
-            break
-        parts.append(part)
-        size += len(part)
-    return b"".join(parts)
-
-
 def _phrase(status: int) -> str:
     return HTTPStatus(status).phrase if status in set(map(int, HTTPStatus)) else "Unknown"

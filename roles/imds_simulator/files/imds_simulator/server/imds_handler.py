@@ -16,9 +16,10 @@ from ..protocol.request_validation import Request, reject
 from ..protocol.responses import JSON_TYPE, Reply, error, too_many_requests
 from ..protocol.static_answers import static_reply, with_answers
 from ..scenario.groups import Vm
+from .bounded_read import read_at_most
 from .client_errors import LOGGER
 from .engine import Engine
-from .exchange import ServiceExchange, read_body, source_of
+from .exchange import ServiceExchange, source_of
 
 SERVER = "IMDS/150.870.65.2042"
 
@@ -124,7 +125,7 @@ class _Exchange(ServiceExchange):
         if request.headers.get("Expect", "").lower() == "100-continue":
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         try:
-            body = await read_body(self.request, MAX_BODY)
+            body = await read_at_most(self.request.content, MAX_BODY + 1)
         except (web.RequestPayloadError, ConnectionResetError):
             return error(400, "Bad request. The request body cannot be read")
         result = engine.service.approve(request, vm, body, engine.settle())

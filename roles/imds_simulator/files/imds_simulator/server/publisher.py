@@ -25,6 +25,7 @@ from ..model.world import World
 from ..protocol.event_grid import Notification, handshake, is_validated, notification
 from ..protocol.resource_ids import ResourceIds
 from ..scenario.notify import Notify
+from .bounded_read import read_at_most
 from .clock import Clock
 
 # simulated seconds until the next attempt, after the first, second, ... one
@@ -188,7 +189,7 @@ class Publisher:
             async with session.request(
                 method, self._notify.url, data=body, headers={**headers, **self._notify.headers}, allow_redirects=False
             ) as answer:
-                return _Answer(answer.status, answer.headers, await answer.content.read(_MAX_ANSWER), "")
+                return _Answer(answer.status, answer.headers, await read_at_most(answer.content, _MAX_ANSWER), "")
         except asyncio.TimeoutError:
             return _Answer(0, {}, b"", f"no answer within {TIMEOUT:g} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
