@@ -114,3 +114,15 @@ def test_damaged_lines_are_named_and_the_rest_is_used(tmp_path: Path) -> None:
 def test_recording_without_answers_is_unusable(tmp_path: Path, lines: tuple[bytes, ...], remedy: str) -> None:
     with pytest.raises(Unusable, match=remedy):
         read(written(tmp_path, *lines))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(True, b"true"), (5, b"5"), ("\ud83d", b"\\ud83d")], ids=["boolean", "number", "half of a pair"]
+)
+def test_value_of_instance_metadata_that_is_odd_is_shown_as_text(tmp_path: Path, value: object, text: bytes) -> None:
+    recorded = line(0, INSTANCE, body={"compute": {"odd": value}})
+    answers = Answers(read(written(tmp_path, recorded))[0])
+    path = INSTANCE.replace("instance", "instance/compute/odd")
+    shown = [answers.answer("GET", path + more, METADATA, 0) for more in ("&format=text", "", "&format=xml")]
+    assert [each.status for each in shown] == [200, 400, 400]
+    assert shown[0].body == text

@@ -44,8 +44,6 @@ class ImdsContract:
         if request.target.route == VERSIONS:
             return json_reply({"apiVersions": list(INSTANCE_VERSIONS)})
         output_format = request.target.query.get("format", "json").lower()
-        if output_format not in ("json", "text"):
-            return error(400, "Bad request. format is invalid")
         return self._instances.reply(vm.name, request.target.version or "", request.target.below, output_format)
 
     def events(self, request: Request, vm: Vm) -> Reply:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..instance_metadata.document import InstanceDocuments
+from ..instance_metadata.values import text
 from ..scenario.groups import Group
 from .responses import JSON_TYPE, TEXT_TYPE, Reply, compact, error
 
@@ -33,18 +34,25 @@ class InstanceLookup:
 
 def element(document: Mapping[str, Any], path: Sequence[str], output_format: str) -> Reply:
     """Return one element of ``document``; names match in any letter case (reference 1.1.3)."""
+    if output_format not in ("json", "text"):
+        return error(400, "Bad request. format is invalid")
     found: Any = document
     for name in path:
         found = _child(found, name)
         if found is None:
             return error(404, "Not found. The requested element does not exist")
-    if isinstance(found, str):
-        if output_format != "text":
-            return error(400, "Bad request. Parameter format=text is required for a leaf element")
-        return Reply(200, found.encode(), TEXT_TYPE)
     if output_format == "text":
-        return Reply(200, "\n".join(_listing(found)).encode(), TEXT_TYPE)
+        content = text(found) if _is_leaf(found) else "\n".join(_listing(found))
+        # YAML and JSON may have half of a pair, which UTF-8 has not
+        return Reply(200, content.encode(errors="backslashreplace"), TEXT_TYPE)
+    if _is_leaf(found):
+        return error(400, "Bad request. Parameter format=text is required for a leaf element")
     return Reply(200, compact(found), JSON_TYPE)
+
+
+def _is_leaf(node: Any) -> bool:
+    """Return True for a value; in the recording of another program it may be a number or a boolean."""
+    return not isinstance(node, (Mapping, list))
 
 
 def _child(node: Any, name: str) -> Any | None:
@@ -58,4 +66,4 @@ def _child(node: Any, name: str) -> Any | None:
 def _listing(node: Any) -> list[str]:
     """Return the names in a subtree; a name with elements below it ends in a slash."""
     items = node.items() if isinstance(node, Mapping) else enumerate(node)
-    return [f"{name}{'' if isinstance(value, str) else '/'}" for name, value in items]
+    return [f"{name}{'' if _is_leaf(value) else '/'}" for name, value in items]
