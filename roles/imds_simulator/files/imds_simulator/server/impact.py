@@ -70,7 +70,7 @@ class Impact:
             self._log("impact-command", error=str(error), **fields)
             return
         try:
-            output, _none = await asyncio.wait_for(process.communicate(), self._commands.timeout)
+            output = await asyncio.wait_for(_last_output(process), self._commands.timeout)
         except asyncio.TimeoutError:
             await _end(process)
             self._log("impact-command", error=f"stopped after {self._commands.timeout:g} s", **fields)
@@ -81,7 +81,7 @@ class Impact:
             self._log(
                 "impact-command",
                 status=process.returncode,
-                output=output[-_MAX_OUTPUT:].decode(errors="replace"),
+                output=output.decode(errors="replace"),
                 **fields,
             )
 
@@ -98,6 +98,16 @@ def variables(occurrence: Occurrence, vm: str, phase: str) -> dict[str, str]:
         "GROUP_NAME": occurrence.group,
         "VM_NAME": vm,
     }
+
+
+async def _last_output(process: asyncio.subprocess.Process) -> bytes:
+    """Return the last bytes of the output when the command has ended."""
+    assert process.stdout is not None, "it is a pipe"
+    last = b""
+    while part := await process.stdout.read(_MAX_OUTPUT):
+        last = (last + part)[-_MAX_OUTPUT:]
+    await process.wait()
+    return last
 
 
 async def _end(process: asyncio.subprocess.Process) -> int | None:
