@@ -94,6 +94,19 @@ def test_answers_of_another_program_are_refused(tmp_path, capsys, answer):
     assert not file.exists()
 
 
+def test_program_that_does_not_speak_http_is_named_in_one_line(tmp_path, capsys):
+    class Handler(QuietHandler):
+        def handle(self):
+            while self.rfile.readline().strip():
+                pass
+            self.wfile.write(b"SSH-2.0-\x1b\r\n")
+
+    with HttpServer(Handler) as server:
+        assert main(["report", "--control", server.address, "--output", str(tmp_path / "report.html")]) == 1
+    (message,) = capsys.readouterr().err.splitlines()
+    assert "SSH-2.0-" in message and "\x1b" not in message and message.endswith("check --control")
+
+
 # -- the option --report, which writes at the end of every run
 
 
