@@ -150,6 +150,8 @@ def test_unknown_events_and_paths_are_404_with_json(sim):
     expect_error(404, sim.post, "/notes", {"vm": "vm1", "what": "prepared", "event": "nothing"})
     expect_error(404, sim.get, "/nowhere")
     expect_error(405, sim.delete, "/events")
+    refused = send_request(sim.control, "/events", "DELETE", {})
+    assert {*refused.headers["Allow"].split(",")} == {"GET", "HEAD", "POST"}
 
 
 def test_advance_moves_the_clock_and_rejects_nonsense(sim):

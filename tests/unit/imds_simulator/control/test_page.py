@@ -74,7 +74,7 @@ def test_state_after_numbers_has_only_the_new_log(frozen_simulator):
     assert third["lines"] == third["answers"] == []
     assert third["last_line"] == second["last_line"] and third["last_request"] == second["last_request"]
     refused = send_request(frozen_simulator.control, "/state?after_line=-1", headers={})
-    assert refused.status == 400
+    assert (refused.status, refused.json["error"]) == (400, "after_line: '-1' is not a number")
 
 
 def test_another_start_of_the_simulator_is_another_run(start_process):

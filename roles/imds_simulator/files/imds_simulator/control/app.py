@@ -81,7 +81,7 @@ async def _errors_as_json(request: web.Request, handler: _Handler) -> web.Stream
         if error.status < 400:
             raise
         answer = _error(error.status, f"{error.reason}: {request.method} {request.path}")
-        for name in ("Retry-After", "WWW-Authenticate"):
+        for name in ("Allow", "WWW-Authenticate"):
             if name in error.headers:
                 answer.headers[name] = error.headers[name]
         return answer
@@ -136,20 +136,20 @@ class SimulatorRoutes:
         names = ("after_line", "after_request")
         if not any(name in request.query for name in names):
             return web.json_response(state(self._engine, self._endpoints()))
-        after_line, after_request = (_number(request.query.get(name, "0")) for name in names)
+        after_line, after_request = (_number(request, name) for name in names)
         return web.json_response(run_data(self._engine, self._endpoints(), after_line, after_request))
 
     async def log(self, request: web.Request) -> web.Response:
         """Return lines of the log; query: ``after`` (line number), ``what``."""
         self._engine.settle()
         log = self._engine.activity_log
-        lines = log.lines_after(_number(request.query.get("after", "0")), request.query.get("what"))
+        lines = log.lines_after(_number(request, "after"), request.query.get("what"))
         return web.json_response({"lines": lines, "dropped": log.dropped()["lines"]})
 
     async def requests(self, request: web.Request) -> web.Response:
         """Return recent requests to IMDS and counts; query: ``after`` (request number), ``vm``."""
         log = self._engine.activity_log
-        recent = log.requests_after(_number(request.query.get("after", "0")), request.query.get("vm"))
+        recent = log.requests_after(_number(request, "after"), request.query.get("vm"))
         return web.json_response(
             {"requests": recent, "counts": log.request_counts(), "dropped": log.dropped()["requests"]}
         )
@@ -205,7 +205,9 @@ class SimulatorRoutes:
             yield ("group",), f"there is no group {body.group!r}; there are {', '.join(groups)}"
 
 
-def _number(text: str) -> int:
+def _number(request: web.Request, name: str) -> int:
+    """Return the number in the query, 0 without one."""
+    text = request.query.get(name, "0")
     if not text.isdecimal() or not text.isascii() or len(text) > 18:
-        raise BadRequest(f"after: {text!r} is not a number")
+        raise BadRequest(f"{name}: {text!r} is not a number")
     return int(text)
