@@ -14,6 +14,7 @@ from imds_simulator.moments import Moment, parse_moment
 from imds_simulator.scenario.files import ScenarioError, parse
 from imds_simulator.testing import ControlError, Simulator
 from imds_simulator.times import duration_text, iso, parse_duration, parse_signed_duration
+from support.simulator.raw_http import send_request
 
 NOON = datetime(2030, 1, 31, 12, tzinfo=UTC).timestamp()
 GROUPS = "groups: {web: {vms: {vm1: {}, vm2: {}}}}\n"
@@ -146,3 +147,14 @@ def test_the_control_api_takes_a_time_and_refuses_one_in_the_past() -> None:
                 schedule(seconds, **more)
             assert refused.value.status == 400
             assert refused.value.error.startswith("at: ")
+
+
+@pytest.mark.parametrize("style", ["rfc1123", "iso"])
+def test_a_time_after_the_year_9999_is_shown_as_its_end(style: str) -> None:
+    # a simulated second takes 30 million years
+    with Simulator(f"speed: 1.0e-15\nknobs: {{not_before_format: {style}}}\n{GROUPS}") as sim:
+        made = sim.post("/events", {"type": "Freeze", "resources": ["vm1"]})
+        assert made["not_before"] == "9999-12-31T23:59:59.000Z"
+        (event,) = send_request(sim.endpoint).json["Events"]
+        assert event["NotBefore"] == {"rfc1123": "Fri, 31 Dec 9999 23:59:59 GMT", "iso": "9999-12-31T23:59:59Z"}[style]
+        assert sim.get("/state")["events"][0]["not_before"] == made["not_before"]

@@ -15,7 +15,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _WHOLE = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+|\d+(?:\.\d+)?")
 # a hundred years: longer durations could lead to dates that cannot be represented
 _MAX_DURATION = 100 * 365 * 86400.0
-# the last second of the year 9999: later ones have no RFC 1123 form
+# the last second of the year 9999: later ones have no form that clients can read
 _LAST_DATE = 253402300799.0
 
 
@@ -69,8 +69,8 @@ def duration_text(seconds: float) -> str:
 
 
 def iso(moment: float) -> str:
-    """Return a Unix time as ISO 8601 in UTC with milliseconds."""
-    milliseconds = round(moment * 1000)
+    """Return a Unix time as ISO 8601 in UTC with milliseconds, at most the end of the year 9999."""
+    milliseconds = round(min(moment, _LAST_DATE) * 1000)
     return "%s.%03dZ" % (time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(milliseconds // 1000)), milliseconds % 1000)
 
 

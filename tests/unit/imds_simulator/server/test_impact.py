@@ -8,10 +8,10 @@ import asyncio
 import time
 import tracemalloc
 
-from imds_simulator.testing import Simulator
 from imds_simulator.model.occurrence import Occurrence
 from imds_simulator.scenario.plans import Commands, ImpactCommands
 from imds_simulator.server.impact import Impact
+from imds_simulator.testing import Simulator
 from support.simulator.raw_http import send_request
 from support.wait import wait_until
 

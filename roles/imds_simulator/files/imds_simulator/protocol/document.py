@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from ..model.scopes import Scope
 from ..model.world import World
 from ..scenario.groups import Vm
 from ..scenario.knobs import Knobs
-from ..times import http_date
+from ..times import http_date, iso
 from .responses import JSON_TYPE, Reply, compact
 
 
@@ -82,5 +81,5 @@ def _not_before(event: SimulatedEvent, knobs: Knobs) -> str:
     if event.content.not_before is not None:
         return event.content.not_before
     if knobs.not_before_format == "iso":
-        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(event.not_before))
+        return iso(event.not_before).replace(".000Z", "Z")
     return http_date(event.not_before)
