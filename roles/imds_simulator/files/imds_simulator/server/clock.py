@@ -39,6 +39,16 @@ class Clock:
             # the system clock may be set while this sleeps
             await self._sleep(min(moment - self.now(), 3600.0))
 
+    async def wait(self, moment: float, wake_up: asyncio.Event) -> None:
+        """Return when the clock has reached ``moment``, or when ``wake_up`` is set, which is cleared."""
+        waits = [asyncio.ensure_future(each) for each in (self.wait_until(moment), wake_up.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
+        wake_up.clear()
+
     async def _sleep(self, wall_seconds: float) -> None:
         """Sleep for ``wall_seconds``, or until the clock is moved."""
         sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -24,15 +24,11 @@ from ..protocol.request_target import UNKNOWN
 from ..protocol.resource_ids import ResourceIds
 from ..scenario.groups import Vm
 from ..scenario.plans import Scenario
-from ..times import iso
 from .activity_log import ActivityLog
 from .clock import Clock
 from .first_views import FirstViews
 from .impact import Impact
 from .publisher import Publisher
-
-# real seconds: the ticker runs at least this often, because the system clock may be set
-_MAX_SLEEP = 3600.0
 
 
 class Engine:
@@ -59,7 +55,7 @@ class Engine:
         if scenario.notify is not None:
             self.publisher = Publisher(scenario.notify, self.world, self.resource_ids, clock, self.faults, self.log)
         self._print_line = print_line
-        self._wake_up: asyncio.Future[None] | None = None
+        self._wake_up = asyncio.Event()
         if begins:
             self._begin_faults()
 
@@ -81,8 +77,7 @@ class Engine:
 
     def wake_ticker(self) -> None:
         """Wake the ticker, because the next step may be due earlier than it expects."""
-        if self._wake_up is not None and not self._wake_up.done():
-            self._wake_up.set_result(None)
+        self._wake_up.set()
 
     async def tick(self, after_step: Callable[[], Awaitable[None]]) -> None:
         """Run steps when they are due, until cancelled; ``after_step()`` is awaited each time."""
@@ -90,12 +85,7 @@ class Engine:
             now = self.settle()
             await after_step()
             due = min(self.simulation.next_due(), self.faults.next_refusal_change(now))
-            self._wake_up = asyncio.get_running_loop().create_future()
-            try:
-                # never 0, which would make a busy loop before a due moment
-                await asyncio.wait_for(self._wake_up, min(max(due - self.clock.now(), 0.001), _MAX_SLEEP))
-            except asyncio.TimeoutError:
-                pass
+            await self.clock.wait(due, self._wake_up)
 
     # -- occurrences
 
@@ -168,10 +158,6 @@ class Engine:
     def _begin_faults(self) -> None:
         for fault in self.scenario.faults:
             self.inject(fault, self.world.epoch if self.world.epoch is not None else self.started)
-
-    def epoch(self) -> str:
-        """Return simulated time 0 as text."""
-        return "at the first request" if self.world.epoch is None else iso(self.world.epoch)
 
 
 def _line_text(line: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import json
+import math
 import random
 import uuid
 from collections.abc import Mapping
@@ -126,15 +127,7 @@ class Publisher:
     async def _next(self) -> _Delivery:
         """Wait for the delivery that is due first, and return it."""
         while not self._waiting or self._waiting[0][0] > self._clock.now():
-            self._more.clear()
-            wake_ups: list[asyncio.Task[Any]] = [asyncio.ensure_future(self._more.wait())]
-            if self._waiting:
-                wake_ups.append(asyncio.ensure_future(self._clock.wait_until(self._waiting[0][0])))
-            try:
-                await asyncio.wait(wake_ups, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for each in wake_ups:
-                    each.cancel()
+            await self._clock.wait(self._waiting[0][0] if self._waiting else math.inf, self._more)
         return heapq.heappop(self._waiting)[2]
 
     async def _send(self, session: aiohttp.ClientSession, delivery: _Delivery) -> None:
