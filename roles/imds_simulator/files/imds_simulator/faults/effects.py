@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
+from ..http_reply import Reply
 from ..keys import key
 from ..times import http_date
 from ..value_types import BASE64, DURATION, HEADER_VALUE, HEADERS, SIGNED_DURATION, TEXT, integer, number, one_of
-from .exchange import Answer, Exchange
+from .exchange import Exchange
 
 # real seconds between two checks of a connection
 _INTERVAL = 0.1
@@ -161,7 +162,7 @@ class Truncated(Effect):
         exchange.write(self.start(exchange, answer, keep) + answer.body[:keep])
         exchange.close()
 
-    def start(self, exchange: Exchange, answer: Answer, keep: int) -> bytes:
+    def start(self, exchange: Exchange, answer: Reply, keep: int) -> bytes:
         """Return what is sent before the body; at least one byte is missing, also of an empty body."""
         return exchange.head(answer, ("Content-Length", str(max(len(answer.body), keep + 1))))
 
@@ -169,7 +170,7 @@ class Truncated(Effect):
 class TruncatedChunked(Truncated):
     """As Truncated, in a chunk that does not end."""
 
-    def start(self, exchange: Exchange, answer: Answer, keep: int) -> bytes:
+    def start(self, exchange: Exchange, answer: Reply, keep: int) -> bytes:
         return exchange.head(answer, ("Transfer-Encoding", "chunked")) + b"%x\r\n" % len(answer.body)
 
 

@@ -4,16 +4,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-
-class Answer(NamedTuple):
-    """Status, body, content type and further headers; without content type no Content-Type is sent."""
-
-    status: int
-    body: bytes = b""
-    content_type: str = ""
-    headers: tuple[tuple[str, str], ...] = ()
+from ..http_reply import Reply
 
 
 class Exchange(Protocol):
@@ -28,22 +21,22 @@ class Exchange(Protocol):
     def is_fault_active(self) -> bool:
         """Return False when the window of the fault is over, or the fault was cleared."""
 
-    async def normal_answer(self, *, arrives: bool = False, conditional: bool = True) -> Answer:
+    async def normal_answer(self, *, arrives: bool = False, conditional: bool = True) -> Reply:
         """Let the service act, and return its answer.
 
         ``arrives``: the client gets the whole document. Not ``conditional``: an answer with a body, never 304.
         """
 
-    def error(self, status: int) -> Answer:
+    def error(self, status: int) -> Reply:
         """Return the error of this status in the shape of the service."""
 
-    def send(self, answer: Answer, skew: float = 0.0) -> object:
+    def send(self, answer: Reply, skew: float = 0.0) -> object:
         """Answer with a Date that is ``skew`` seconds off, and keep the connection open."""
 
     def close_after(self, simulated: float) -> None:
         """Close the connection in ``simulated`` seconds."""
 
-    def head(self, answer: Answer, framing: tuple[str, str]) -> bytes:
+    def head(self, answer: Reply, framing: tuple[str, str]) -> bytes:
         """Return status line and headers; ``framing`` is the header with the length of the body."""
 
     def take_over(self) -> None:

@@ -14,13 +14,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from ..http_reply import Reply
 from ..model import operations
 from ..model.events import ARM, SimulatedEvent
 from ..model.simulation import Simulation
 from ..scenario.groups import Vm
 from .contract import Result, approved, refused
 from .resource_ids import ResourceIds
-from .responses import Reply, json_reply
+from .responses import json_reply
 
 PREVIEW = "2023-10-01-preview"
 STABLE = "2025-11-01"

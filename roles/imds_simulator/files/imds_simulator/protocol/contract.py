@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..api_versions import INSTANCE_VERSIONS
+from ..http_reply import Reply
 from ..model import operations
 from ..model.occurrence import Occurrence
 from ..model.simulation import Simulation
@@ -17,7 +18,7 @@ from .document import Documents
 from .instance_lookup import InstanceLookup
 from .request_target import ROOT, VERSIONS
 from .request_validation import Request
-from .responses import JSON_TYPE, Reply, error, json_reply, not_found
+from .responses import JSON_TYPE, error, json_reply, not_found
 
 
 class Result(NamedTuple):

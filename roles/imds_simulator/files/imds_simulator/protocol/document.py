@@ -9,19 +9,21 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..api_versions import FIELD_SINCE, LATEST_EVENTS_VERSION, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS, TYPE_SINCE
+from ..http_reply import Reply
 from ..model.events import STARTED, SimulatedEvent
 from ..model.scopes import Scope
 from ..model.world import World
 from ..scenario.groups import Vm
 from ..scenario.knobs import Knobs
 from ..times import http_date, iso
-from .responses import JSON_TYPE, Reply, compact
+from .responses import JSON_TYPE, compact
 
 
 class Document(NamedTuple):
-    """The entity tag of a document, and the replies for a client that has it not yet, or has it."""
+    """The entity tag of a document, its events, and the replies for a client that has it not yet, or has it."""
 
     etag: str
+    events: tuple[SimulatedEvent, ...]
     reply: Reply
     not_modified: Reply
 
@@ -52,8 +54,8 @@ class Documents:
         etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
         # a change of the knob is a new revision, too
         headers = (("ETag", etag),) if world.knobs.etag else ()
-        reply = Reply(200, body, JSON_TYPE, headers, tuple(events))
-        fresh = Document(etag, reply, Reply(304, b"", "", headers))
+        reply = Reply(200, body, JSON_TYPE, headers)
+        fresh = Document(etag, tuple(events), reply, Reply(304, b"", "", headers))
         self._cache[scope.key, version] = (scope.revision, fresh)
         return fresh
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..http_reply import Reply
 from ..instance_metadata.document import InstanceDocuments
 from ..instance_metadata.values import text
 from ..scenario.groups import Group
-from .responses import JSON_TYPE, TEXT_TYPE, Reply, compact, error
+from .responses import JSON_TYPE, TEXT_TYPE, compact, error
 
 
 class InstanceLookup:

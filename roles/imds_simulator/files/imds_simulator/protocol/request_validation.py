@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..api_versions import INSTANCE_VERSIONS, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS, newest
+from ..http_reply import Reply
 from ..scenario.knobs import Knobs
 from .request_target import EVENTS, INSTANCE, ROOT, UNKNOWN, VERSIONS, Target
-from .responses import Reply, error, header_error, json_reply, method_not_allowed, not_found
+from .responses import error, header_error, json_reply, method_not_allowed, not_found
 
 _VERSION_ERROR = {
     "new": "Bad request. api-version is invalid or was not specified in the request. "

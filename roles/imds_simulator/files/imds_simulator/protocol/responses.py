@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""HTTP replies as values, and the errors of the service (docs/reference/scheduled-events.md 1.6)."""
+"""Replies in JSON, and the errors of the service (docs/reference/scheduled-events.md 1.6)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
-from ..model.events import SimulatedEvent
+from ..http_reply import Reply
 
 JSON_TYPE = "application/json; charset=utf-8"
 TEXT_TYPE = "text/plain; charset=utf-8"
@@ -18,20 +17,6 @@ _HEADER_ERROR = {
     "new": "Bad request. Required metadata header not specified",
     "old": "Bad request: . Required metadata header not specified",
 }
-
-
-@dataclass(frozen=True)
-class Reply:
-    """Status, body, content type and further headers.
-
-    Without content type no Content-Type is sent. ``events`` are those that the body lists.
-    """
-
-    status: int
-    body: bytes = b""
-    content_type: str = ""
-    headers: tuple[tuple[str, str], ...] = ()
-    events: tuple[SimulatedEvent, ...] = ()
 
 
 def compact(value: Any) -> bytes:

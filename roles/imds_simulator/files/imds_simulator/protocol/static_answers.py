@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..http_reply import Reply
 from ..scenario.answers import Answer, normalised_path
 from ..scenario.groups import Vm
 from ..scenario.knobs import Knobs
 from .request_target import Target
 from .request_validation import Request, reject_duplicates, reject_headers
-from .responses import Reply, method_not_allowed, not_found
+from .responses import method_not_allowed, not_found
 
 
 def with_answers(target: Target, answers: Sequence[Answer], method: str, raw_path: str, vm: Vm) -> Target:

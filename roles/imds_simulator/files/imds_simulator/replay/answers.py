@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..header_text import is_header_value
+from ..http_reply import Reply
 from ..protocol.instance_lookup import element
 from ..protocol.request_target import INSTANCE, Target, parse_target
-from ..protocol.responses import Reply, compact, error, header_error, method_not_allowed
+from ..protocol.responses import compact, error, header_error, method_not_allowed
 from ..recording.recording_file import FIRST_LINE, Unusable
 
 _METHODS = ("GET", "HEAD")

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from aiohttp import web
 
 from ..faults.fault import ARM_ROUTE
+from ..http_reply import Reply
 from ..protocol.approval_request import MAX_BODY
 from ..protocol.arm import ArmContract, ArmRequest, arm_error_body
-from ..protocol.responses import Reply, json_reply
+from ..protocol.responses import json_reply
 from .bounded_read import read_at_most
 from .engine import Engine
 from .exchange import ServiceExchange

@@ -11,7 +11,6 @@ from typing import Any, Callable
 
 from ..faults.fault import Fault
 from ..faults.registry import ActiveFault, FaultRegistry
-from ..model.events import SimulatedEvent
 from ..model.occurrence import Occurrence
 from ..model.rules import Rules
 from ..model.scopes import Scope
@@ -123,10 +122,12 @@ class Engine:
             self.record([Occurrence(now, "enabled", scope.group, detail=detail)])
         return scope
 
-    def note_views(self, vm: Vm, events: tuple[SimulatedEvent, ...]) -> None:
-        """Log those of ``events``, the events of a document, that ``vm`` receives for the first time."""
-        if events and not self._first_views.is_known(vm.name, events):
-            self.record(self._first_views.receive(vm.name, events, self.clock.now()))
+    def note_views(self, vm: Vm, version: str) -> None:
+        """Log the events that ``vm`` receives for the first time, in its document of ``version``."""
+        document = self.service.documents.document(self.world.scope_for(vm), version)
+        found = self._first_views.receive(vm.name, document.events, self.clock.now())
+        if found:
+            self.record(found)
 
     def record(self, occurrences: Iterable[Occurrence]) -> None:
         """Log ``occurrences`` of a change, start their impact commands, and queue their notifications.

@@ -16,9 +16,8 @@ from typing import Any
 from aiohttp import web
 from multidict import CIMultiDict
 
-from ..faults.exchange import Answer
 from ..faults.registry import ActiveFault
-from ..protocol.responses import Reply
+from ..http_reply import Reply
 from ..times import http_date
 from .engine import Engine
 
@@ -51,7 +50,7 @@ class ServiceExchange(ABC):
     def error_reply(self, status: int, message: str) -> Reply:
         """Return an error in the shape of the service."""
 
-    def headers(self, answer: Answer | Reply, skew: float = 0.0) -> CIMultiDict[str]:
+    def headers(self, answer: Reply, skew: float = 0.0) -> CIMultiDict[str]:
         """Return the headers of an answer (docs/reference/scheduled-events.md 1.4.14) with a Date that is off."""
         headers = CIMultiDict({"Date": http_date(int(self.now() + skew)), "x-ms-request-id": str(uuid.uuid4())})
         if answer.content_type:
@@ -78,18 +77,16 @@ class ServiceExchange(ABC):
     def is_fault_active(self) -> bool:
         return self._active is not None and self.engine.faults.is_active(self._active, self.now())
 
-    async def normal_answer(self, *, arrives: bool = False, conditional: bool = True) -> Answer:
+    async def normal_answer(self, *, arrives: bool = False, conditional: bool = True) -> Reply:
         headers: CIMultiDict[str] = CIMultiDict(self.request.headers)
         if not conditional:
             headers.popall("If-None-Match", None)
-        reply = await self.reply(headers, arrives)
-        return Answer(reply.status, reply.body, reply.content_type, reply.headers)
+        return await self.reply(headers, arrives)
 
-    def error(self, status: int) -> Answer:
-        reply = self.error_reply(status, _MESSAGES.get(status, _phrase(status)))
-        return Answer(reply.status, reply.body, reply.content_type)
+    def error(self, status: int) -> Reply:
+        return self.error_reply(status, _MESSAGES.get(status, _phrase(status)))
 
-    def send(self, answer: Answer | Reply, skew: float = 0.0) -> web.StreamResponse:
+    def send(self, answer: Reply, skew: float = 0.0) -> web.StreamResponse:
         self._log(answer.status)
         self.response = web.Response(status=answer.status, body=answer.body, headers=self.headers(answer, skew))
         return self.response
@@ -103,7 +100,7 @@ class ServiceExchange(ABC):
         _CLOSING.add(task)
         task.add_done_callback(_CLOSING.discard)
 
-    def head(self, answer: Answer, framing: tuple[str, str]) -> bytes:
+    def head(self, answer: Reply, framing: tuple[str, str]) -> bytes:
         lines = [f"HTTP/1.1 {answer.status} {_phrase(answer.status)}"]
         lines += [f"{name}: {value}" for name, value in (*self.headers(answer).items(), framing)]
         return ("\r\n".join(lines) + "\r\n\r\n").encode()

@@ -8,26 +8,20 @@ from ..model.events import SimulatedEvent
 from ..model.occurrence import Occurrence
 from ..model.world import World
 
-_Events = tuple[SimulatedEvent, ...]
-
 
 class FirstViews:
     """The events that each VM has received, while they last."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._last: dict[str, _Events] = {}
+        self._last: dict[str, tuple[SimulatedEvent, ...]] = {}
         self._received: dict[int, set[str]] = {}
 
-    def is_known(self, vm: str, events: _Events) -> bool:
-        """Return True if ``vm`` has received this list already: the same object, which a document keeps.
-
-        Every request runs it.
-        """
-        return self._last.get(vm) is events
-
-    def receive(self, vm: str, events: _Events, moment: float) -> list[Occurrence]:
+    def receive(self, vm: str, events: tuple[SimulatedEvent, ...], moment: float) -> list[Occurrence]:
         """Note that ``vm`` receives ``events`` and return an occurrence for each that it had not received."""
+        # the same object, which a document keeps; most requests end here
+        if self._last.get(vm) is events:
+            return []
         self._last[vm] = events
         found = []
         for event in events:

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from aiohttp import web
 from multidict import CIMultiDict
 
-from ..faults.exchange import Answer
+from ..http_reply import Reply
 from ..protocol.approval_request import MAX_BODY
 from ..protocol.request_target import EVENTS, UNKNOWN, Target, parse_target
 from ..protocol.request_validation import Request, reject
-from ..protocol.responses import JSON_TYPE, Reply, error, too_many_requests
+from ..protocol.responses import JSON_TYPE, error, too_many_requests
 from ..protocol.static_answers import static_reply, with_answers
 from ..scenario.groups import Vm
 from .bounded_read import read_at_most
@@ -87,14 +87,15 @@ class _Exchange(ServiceExchange):
     async def reply(self, headers: Mapping[str, str], arrives: bool) -> Reply:
         assert self._vm is not None, "an unknown client gets an error"
         reply = await self._reply(Request(self.request.method, self._target, headers), self._vm)
-        if arrives:
-            self.engine.note_views(self._vm, reply.events)
+        # a document: other replies for this route have another status, or no body
+        if arrives and self._target.route == EVENTS and reply.status == 200 and reply.body:
+            self.engine.note_views(self._vm, self._target.version or "")
         return reply
 
     def error_reply(self, status: int, message: str) -> Reply:
         return error(status, message)
 
-    def headers(self, answer: Answer | Reply, skew: float = 0.0) -> CIMultiDict[str]:
+    def headers(self, answer: Reply, skew: float = 0.0) -> CIMultiDict[str]:
         headers = super().headers(answer, skew)
         headers.setdefault("Server", SERVER)
         return headers
