@@ -8,6 +8,7 @@ See docs/reference/scheduled-events.md 5.11.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..api_versions import LATEST_EVENTS_VERSION
@@ -28,25 +29,18 @@ _API_VERSION = "2024-07-01"
 _CLOUD_EVENTS_TYPE = "application/cloudevents+json; charset=utf-8"
 
 
-class Notification(NamedTuple):
-    """One notification as HTTP data, and ``fields`` for the log."""
+class WebHookRequest(NamedTuple):
+    """A notification or the handshake before the first one; ``fields`` are those of a notification in the log."""
 
     headers: Mapping[str, str]
     body: bytes
-    fields: Mapping[str, str]
-
-
-class Handshake(NamedTuple):
-    """The request that Event Grid sends to a web hook before the first notification."""
-
-    method: str
-    headers: Mapping[str, str]
-    body: bytes
+    fields: Mapping[str, str] = MappingProxyType({})
+    method: str = "POST"
 
 
 def notification(
     occurrence: Occurrence, notification_id: str, schema: str, ids: ResourceIds, vms: Mapping[str, Vm]
-) -> Notification | None:
+) -> WebHookRequest | None:
     """Return the notification about ``occurrence``; None if Event Grid publishes none.
 
     ``schema`` is "eventgrid" or "cloudevents"; ``vms``: VM name -> VM.
@@ -80,7 +74,7 @@ def notification(
             "time": moment,
             "data": data,
         }
-        return Notification({"Content-Type": _CLOUD_EVENTS_TYPE}, compact(cloud_event), fields)
+        return WebHookRequest({"Content-Type": _CLOUD_EVENTS_TYPE}, compact(cloud_event), fields)
     grid_event = {
         "id": notification_id,
         "topic": topic,
@@ -92,16 +86,16 @@ def notification(
         "eventTime": moment,
     }
     headers = {"Content-Type": JSON_TYPE, "aeg-event-type": "Notification"}
-    return Notification(headers, compact([grid_event]), fields)
+    return WebHookRequest(headers, compact([grid_event]), fields)
 
 
-def handshake(schema: str, code: str, moment: float, topic: str) -> Handshake:
+def handshake(schema: str, code: str, moment: float, topic: str) -> WebHookRequest:
     """Return the validation request of ``schema``, which is "eventgrid" or "cloudevents".
 
     The answer has to repeat ``code``. ``moment`` is the time of the simulator's clock, ``topic`` the id of the topic.
     """
     if schema == CLOUD_EVENTS:
-        return Handshake("OPTIONS", {"WebHook-Request-Origin": ORIGIN, "WebHook-Request-Rate": "120"}, b"")
+        return WebHookRequest({"WebHook-Request-Origin": ORIGIN, "WebHook-Request-Rate": "120"}, b"", method="OPTIONS")
     event = {
         "id": code,
         "topic": topic,
@@ -112,7 +106,7 @@ def handshake(schema: str, code: str, moment: float, topic: str) -> Handshake:
         "metadataVersion": "1",
         "dataVersion": "1",
     }
-    return Handshake("POST", {"Content-Type": JSON_TYPE, "aeg-event-type": "SubscriptionValidation"}, compact([event]))
+    return WebHookRequest({"Content-Type": JSON_TYPE, "aeg-event-type": "SubscriptionValidation"}, compact([event]))
 
 
 def is_validated(schema: str, code: str, status: int, headers: Mapping[str, str], answer: Any) -> bool:

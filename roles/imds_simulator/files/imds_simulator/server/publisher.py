@@ -23,7 +23,7 @@ from ..faults.fault import NOTIFY_ROUTE
 from ..faults.registry import FaultRegistry
 from ..model.occurrence import Occurrence
 from ..model.world import World
-from ..protocol.event_grid import Notification, handshake, is_validated, notification
+from ..protocol.event_grid import WebHookRequest, handshake, is_validated, notification
 from ..protocol.resource_ids import ResourceIds
 from ..scenario.notify import Notify
 from .bounded_read import read_at_most
@@ -48,7 +48,7 @@ class _Delivery(NamedTuple):
     ``vm`` is the first VM of its Resources. ``delayed``: a fault has delayed it already.
     """
 
-    notification: Notification
+    notification: WebHookRequest
     vm: str
     attempt: int = 1
     delayed: bool = False
@@ -140,7 +140,7 @@ class Publisher:
         answer = _Answer(0, {}, b"", f"fault {active.fault.kind}" if active is not None else "")
         if effect.is_sent:
             headers = {**made.headers, "aeg-delivery-count": str(attempt - 1)}
-            sent = await self._request(session, "POST", headers, made.body)
+            sent = await self._request(session, made._replace(headers=headers))
             answer = sent if effect.is_answered else answer
         if answer.status in SUCCESS_STATUSES:
             result = "delivered"
@@ -161,7 +161,7 @@ class Publisher:
         topic = f"/subscriptions/{self._ids.identity(first_vm).subscription}"
         for attempt in range(1, self._notify.attempts + 1):
             made = handshake(self._notify.schema, code, self._clock.now(), topic)
-            answer = await self._request(session, made.method, made.headers, made.body)
+            answer = await self._request(session, made)
             passed = is_validated(self._notify.schema, code, answer.status, answer.headers, _json(answer.body))
             self._log(
                 "notification-handshake",
@@ -175,12 +175,11 @@ class Publisher:
             await self._clock.wait_until(self._moment_after(_delay_after(attempt)))
         return False
 
-    async def _request(
-        self, session: aiohttp.ClientSession, method: str, headers: Mapping[str, str], body: bytes
-    ) -> _Answer:
+    async def _request(self, session: aiohttp.ClientSession, made: WebHookRequest) -> _Answer:
+        headers = {**made.headers, **self._notify.headers}
         try:
             async with session.request(
-                method, self._notify.url, data=body, headers={**headers, **self._notify.headers}, allow_redirects=False
+                made.method, self._notify.url, data=made.body, headers=headers, allow_redirects=False
             ) as answer:
                 return _Answer(answer.status, answer.headers, await read_at_most(answer.content, _MAX_ANSWER), "")
         except asyncio.TimeoutError:
