@@ -15,7 +15,7 @@ from ..scenario.groups import Group, Vm
 from .compute import compute_defaults
 from .identity import identity_of
 from .network import interfaces, network_defaults
-from .values import at_version, complete, merge, strings, text
+from .values import merge, shown, text
 
 
 class InstanceDocuments:
@@ -38,9 +38,7 @@ class InstanceDocuments:
         if "compute" in members:
             defaults["compute"] = compute_defaults(group, vm, identity_of(group, vm))
         merged = merge(merge(defaults, _both_tags(group.instance)), _both_tags(vm.instance))
-        completed = {**merged, **{name: complete(merged.get(name), member) for name, member in members.items()}}
-        result: dict[str, Any] = at_version(strings(completed), members, version)
-        return result
+        return shown(merged, members, version)
 
 
 def _both_tags(instance: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -21,38 +21,30 @@ def merge(base: Any, override: Any) -> Any:
     return {**base, **{key: merge(base.get(key), value) for key, value in override.items()}}
 
 
-def complete(value: Any, member: Member) -> Any:
-    """Return ``value`` with every member that it lacks: an empty text, an empty list, or an object of these.
+def shown(value: Mapping[str, Any], members: Mapping[str, Member], version: str) -> dict[str, Any]:
+    """Return an object as ``version`` shows it: every member, in the order of the names, and primitives as texts.
 
-    A value of another shape than ``member`` stays as it is.
+    A missing member is an empty text, list or object. A member that is not in ``members``, because the scenario
+    added it, stays.
     """
+    result = {}
+    for name in sorted({*value, *members}, key=str):
+        if name not in members:
+            result[str(name)] = strings(value[name])
+        elif members[name].since <= version:
+            result[name] = _shown_member(value.get(name), members[name], version)
+    return result
+
+
+def _shown_member(value: Any, member: Member, version: str) -> Any:
+    """Return the value of ``member`` as ``version`` shows it; a value of another shape stays."""
     if value is None:
         value = "" if member.is_value else [] if member.is_list else {}
-    if member.is_list:
-        return [_complete_object(each, member) for each in value] if isinstance(value, (list, tuple)) else value
-    return value if member.is_value else _complete_object(value, member)
-
-
-def _complete_object(value: Any, member: Member) -> Any:
-    if not isinstance(value, Mapping):
-        return value
-    return {**value, **{name: complete(value.get(name), each) for name, each in member.members.items()}}
-
-
-def at_version(value: Any, members: Mapping[str, Member], version: str) -> Any:
-    """Return ``value`` without the members that ``version`` does not have yet.
-
-    Members that are not in ``members`` stay: the scenario added them.
-    """
-    if isinstance(value, list):
-        return [at_version(each, members, version) for each in value]
-    if not isinstance(value, Mapping):
-        return value
-    return {
-        name: at_version(each, members[name].members, version) if name in members else each
-        for name, each in value.items()
-        if name not in members or members[name].since <= version
-    }
+    if member.is_list and isinstance(value, (list, tuple)):
+        return [shown(each, member.members, version) if isinstance(each, Mapping) else strings(each) for each in value]
+    if isinstance(value, Mapping) and not member.is_list and not member.is_value:
+        return shown(value, member.members, version)
+    return strings(value)
 
 
 def strings(value: Any) -> Any:
