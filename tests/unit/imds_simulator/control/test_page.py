@@ -84,7 +84,7 @@ def test_another_start_of_the_simulator_is_another_run(start_process):
 
 def test_equal_answers_in_a_row_are_one_group():
     def request(number, vm, status, route="scheduledevents"):
-        return RequestEntry(number, float(number), 0.0, vm, "GET", route, "", status, "", "")
+        return RequestEntry(number, float(number), vm, "GET", route, "", status, "", "")
 
     statuses = [("a", 200), ("b", 200), ("a", 200), ("a", 503), ("b", 200), ("a", 503), ("a", 200)]
     requests = [request(number, *each) for number, each in enumerate(statuses)]

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import heapq
-import time
 from collections import Counter, deque
 from typing import Any, NamedTuple
 
@@ -19,14 +18,10 @@ MAX_REQUESTS = 20_000
 
 
 class RequestEntry(NamedTuple):
-    """One request to the simulated IMDS.
-
-    ``moment`` is a time of the simulator's clock, ``real`` one of the monotonic clock, both in seconds.
-    """
+    """One request to the simulated IMDS; ``moment`` is a time of the simulator's clock in seconds."""
 
     number: int
     moment: float
-    real: float
     vm: str
     method: str
     route: str
@@ -63,11 +58,8 @@ class ActivityLog:
     ) -> None:
         """Add one request. ``status`` is 0 when the client got no complete answer."""
         self._request_number += 1
-        self.requests.append(
-            RequestEntry(
-                self._request_number, moment, time.monotonic(), vm, method, route, version, status, fault, address
-            )
-        )
+        entry = RequestEntry(self._request_number, moment, vm, method, route, version, status, fault, address)
+        self.requests.append(entry)
         self.counts[vm, method, route, status] += 1
 
     def lines_after(self, number: int, what: str | None) -> list[dict[str, Any]]:
