@@ -25,7 +25,7 @@ from .access import Access
 from .events import EventRoutes
 from .faults import FaultRoutes
 from .notes import NoteRoutes
-from .page.routes import PageRoutes
+from .page.routes import page_routes
 from .request_body import BadRequest, json_object, read_body
 from .state import run_data, state
 
@@ -42,7 +42,6 @@ def control_app(
 
     ``endpoints`` returns VM name -> URL; ``apply_refusals`` opens and closes listeners as the active faults require.
     """
-    page = PageRoutes()
 
     @web.middleware
     async def refusals_applied(request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -59,11 +58,10 @@ def control_app(
         FaultRoutes(engine),
         NoteRoutes(engine),
         ArmHandler(engine, access.token),
-        page,
     )
-    routes = [route for group in groups for route in group.routes()]
-    app.add_routes(routes)
-    page.show_overview(routes)
+    for group in groups:
+        app.add_routes(group.routes())
+    app.add_routes(page_routes())
     return app
 
 

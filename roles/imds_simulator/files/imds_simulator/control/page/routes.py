@@ -21,42 +21,39 @@ _HEADERS = {
 }
 
 
-class PageRoutes:
-    """The page and its files."""
+def page_routes() -> list[web.RouteDef]:
+    """Return the routes of the page and its files for aiohttp."""
+    return [
+        web.get("/", _index),
+        web.get("/page.css", _style),
+        web.get("/page.js", _script),
+        web.get("/favicon.ico", _icon),
+    ]
 
-    def __init__(self) -> None:
-        self._overview: list[str] = []
 
-    def routes(self) -> list[web.RouteDef]:
-        """Return the routes for aiohttp."""
-        return [
-            web.get("/", self.index),
-            web.get("/page.css", self.style),
-            web.get("/page.js", self.script),
-            web.get("/favicon.ico", self.icon),
-        ]
-
-    def show_overview(self, routes: list[web.RouteDef]) -> None:
-        """List ``routes`` in the answer to clients that are not browsers."""
-        self._overview = sorted(f"{route.method} {route.path}" for route in routes)
-
-    async def index(self, request: web.Request) -> web.Response:
-        """Answer with the page to browsers, and with a list of the routes to other clients."""
-        if not wants_html(request.headers.get("Accept", "")):
-            return web.json_response({"endpoints": self._overview}, headers={"Vary": "Accept"})
+async def _index(request: web.Request) -> web.Response:
+    """Answer with the page to browsers, and with a list of the routes to other clients."""
+    if wants_html(request.headers.get("Accept", "")):
         return _file("page.html", "text/html", {"Vary": "Accept"})
+    overview = sorted(
+        f"{each.method} {each.resource.canonical}"
+        for each in request.app.router.routes()
+        if each.resource is not None and each.method != "HEAD"
+    )
+    return web.json_response({"endpoints": overview}, headers={"Vary": "Accept"})
 
-    async def style(self, _request: web.Request) -> web.Response:
-        """Answer with the style of the page."""
-        return _file("page.css", "text/css")
 
-    async def script(self, _request: web.Request) -> web.Response:
-        """Answer with the script of the page."""
-        return _file("page.js", "text/javascript")
+async def _style(_request: web.Request) -> web.Response:
+    return _file("page.css", "text/css")
 
-    async def icon(self, _request: web.Request) -> web.Response:
-        """Answer that there is no icon; browsers ask for it."""
-        return web.Response(status=204)
+
+async def _script(_request: web.Request) -> web.Response:
+    return _file("page.js", "text/javascript")
+
+
+async def _icon(_request: web.Request) -> web.Response:
+    """Answer that there is no icon; browsers ask for it."""
+    return web.Response(status=204)
 
 
 def wants_html(accept: str) -> bool:
