@@ -222,6 +222,8 @@ def test_delay_fault_moves_a_notification_behind_the_next(publish, hook):
     sim.advance(30)
     received = hook.wait_for(2)
     assert [each.properties["EventType"] for each in received] == ["Redeploy", "Reboot"]
+    # the delayed request is one, too
+    assert sim.get("/faults")["faults"][0]["seen"] == {"vm1": 2}
 
 
 def test_fault_without_a_route_does_not_affect_notifications(publish, hook):
@@ -229,3 +231,16 @@ def test_fault_without_a_route_does_not_affect_notifications(publish, hook):
     sim.post("/faults", {"kind": "lost-request"})
     schedule(sim)
     assert len(hook.wait_for(1)) == 1
+
+
+def test_delay_fault_delays_each_attempt(publish, hook):
+    hook.statuses = [500]
+    sim = publish()
+    sim.post("/faults", {"kind": "delay", "delay": 30, "route": "notify"})
+    schedule(sim)
+    for attempt, result in enumerate(("again", "delivered"), 1):
+        wait_until(lambda: sim.get("/faults")["faults"][0]["seen"] == {"vm1": attempt}, f"attempt {attempt}")
+        assert len(hook.received) == attempt - 1
+        sim.advance(30)
+        assert wait_for_results(sim, attempt)[-1] == result
+        sim.advance(10)

@@ -45,7 +45,7 @@ _Log = Callable[..., None]
 class _Delivery(NamedTuple):
     """A notification and the number of its next attempt.
 
-    ``vm`` is the first VM of its Resources. ``delayed``: a fault has delayed it already.
+    ``vm`` is the first VM of its Resources. ``delayed``: a fault has delayed this attempt.
     """
 
     notification: WebHookRequest
@@ -132,9 +132,11 @@ class Publisher:
 
     async def _send(self, session: aiohttp.ClientSession, delivery: _Delivery) -> None:
         made, attempt = delivery.notification, delivery.attempt
-        active = self._faults.match(delivery.vm, NOTIFY_ROUTE, "POST", self._clock.now())
+        active = None
+        if not delivery.delayed:
+            active = self._faults.match(delivery.vm, NOTIFY_ROUTE, "POST", self._clock.now())
         effect = active.fault.effect.delivery() if active is not None else Delivery()
-        if effect.delay and not delivery.delayed:
+        if effect.delay:
             self._queue_after(effect.delay, delivery._replace(delayed=True))
             return
         answer = _Answer(0, {}, b"", f"fault {active.fault.kind}" if active is not None else "")
@@ -152,7 +154,7 @@ class Publisher:
             "notification", result=result, status_code=answer.status, error=answer.error, attempt=attempt, **made.fields
         )
         if result == "again":
-            self._queue_after(_delay_after(attempt), delivery._replace(attempt=attempt + 1))
+            self._queue_after(_delay_after(attempt), delivery._replace(attempt=attempt + 1, delayed=False))
 
     async def _pass_handshake(self, session: aiohttp.ClientSession) -> bool:
         """Return True when the web hook permits notifications, False after the last attempt."""
