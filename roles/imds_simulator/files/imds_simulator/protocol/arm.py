@@ -160,12 +160,7 @@ class ArmContract:
 
 def arm_error(status: int, code: str, message: str, headers: tuple[tuple[str, str], ...] = ()) -> Reply:
     """Return an error in the shape of Azure Resource Manager."""
-    return json_reply(arm_error_body(code, message), status, headers)
-
-
-def arm_error_body(code: str, message: str) -> Mapping[str, object]:
-    """Return the body of an error in the shape of Azure Resource Manager."""
-    return {"error": {"code": code, "message": message}}
+    return json_reply({"error": {"code": code, "message": message}}, status, headers)
 
 
 def _target(path: str) -> _Target | None:

@@ -11,8 +11,7 @@ from aiohttp import web
 from ..faults.fault import ARM_ROUTE
 from ..http_reply import Reply
 from ..protocol.approval_request import MAX_BODY
-from ..protocol.arm import ArmContract, ArmRequest, arm_error_body
-from ..protocol.responses import json_reply
+from ..protocol.arm import ArmContract, ArmRequest, arm_error
 from .bounded_read import read_at_most
 from .engine import Engine
 from .exchange import ServiceExchange
@@ -68,4 +67,4 @@ class _Exchange(ServiceExchange):
         return result.reply
 
     def error_reply(self, status: int, message: str) -> Reply:
-        return json_reply(arm_error_body("InjectedFault", message), status)
+        return arm_error(status, "InjectedFault", message)

@@ -10,7 +10,7 @@ import struct
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from http import HTTPStatus
+from http.client import responses
 from typing import Any
 
 from aiohttp import web
@@ -157,4 +157,4 @@ def source_of(request: web.BaseRequest) -> str:
 
 
 def _phrase(status: int) -> str:
-    return HTTPStatus(status).phrase if status in set(map(int, HTTPStatus)) else "Unknown"
+    return responses.get(status, "Unknown")
