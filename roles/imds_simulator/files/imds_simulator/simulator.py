@@ -18,7 +18,7 @@ from .control.access import Access
 from .control.app import control_app
 from .scenario.groups import Address
 from .scenario.plans import Scenario
-from .server.client_errors import LOGGER
+from .server.client_errors import hide_client_errors
 from .server.clock import Clock, ManualClock
 from .server.engine import Engine
 from .server.listeners import ListenAddress, Listener, Listeners
@@ -64,6 +64,7 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
     Raises:
         CannotListen: an address is in use, or does not belong to this machine.
     """
+    hide_client_errors()
     clock = ManualClock(time.time()) if options.manual_clock else Clock()
     engine = Engine(options.scenario, clock, print_line)
     listeners = Listeners(engine, options.listen)
@@ -94,7 +95,7 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
 @contextlib.asynccontextmanager
 async def _control(app: web.Application, address: Address) -> AsyncIterator[ServeControl]:
     """Yield the function that serves the control API at ``address``, or at a socket that is bound."""
-    runner = web.AppRunner(app, access_log=None, logger=LOGGER)
+    runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     server = runner.server
     if server is None:

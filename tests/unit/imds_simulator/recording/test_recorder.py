@@ -28,6 +28,7 @@ from imds_simulator.testing import Simulator
 from support import simulator_process
 from support.repository import REPOSITORY
 from support.salt.http_server import HttpServer, QuietHandler
+from support.simulator.raw_http import send_raw
 from support.simulator_process import PACKAGE_ROOT
 from support.wait import wait_until
 
@@ -309,11 +310,12 @@ def test_recording_of_the_page_is_served_as_the_page_says(tmp_path: Path, capsys
         environment = {**simulator_process.environment(), **endpoint}
         subprocess.run(command_of_page("bash"), cwd=tmp_path, env=environment, timeout=100, check=True)
     environment = {**simulator_process.environment(), "IMDS_SIMULATOR_REPLAY_LISTEN": "127.0.0.1:0"}
+    pipe = subprocess.PIPE
     with subprocess.Popen(
-        command_of_page("console"), cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
+        command_of_page("console"), cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe, text=True
     ) as replay:
         try:
-            assert replay.stdout is not None
+            assert replay.stdout is not None and replay.stderr is not None
             printed = re.fullmatch(r"listening (http://(.*)) for \d+ answers in \d+ s\n", replay.stdout.readline())
             assert printed is not None
 
@@ -329,12 +331,13 @@ def test_recording_of_the_page_is_served_as_the_page_says(tmp_path: Path, capsys
             (event,) = found[0]["Events"]
             assert found in recorded and event["NotBefore"] and event["Resources"][0] == ask(NAME).text
             assert ask(EVENTS, "POST").status_code == 405
+            assert send_raw(printed[1], b"GET /metadata HTTP/1.1\r\nno colon\r\n\r\n").split()[1] == b"400"
             # the same address for a second one
             assert main(["replay", str(tmp_path / "vm.jsonl"), "--listen", printed[2]]) == 2
             assert f"cannot listen on {printed[2]}: " in capsys.readouterr().err
         finally:
             replay.terminate()
-        assert replay.wait(30) == 0
+        assert replay.wait(30) == 0 and replay.stderr.read() == ""
 
 
 def test_page_names_every_option() -> None:

@@ -17,6 +17,7 @@ from ..cli.output import discard
 from ..cli.parsing import Command, Parsed, parse
 from ..cli.program import program_name
 from ..recording.recording_file import Unusable
+from ..server.client_errors import hide_client_errors
 from ..server.listeners import CannotListen, bind, bound
 from .answers import Answers, read
 
@@ -51,6 +52,7 @@ def main(arguments: Sequence[str]) -> int:
 
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handle)
+    hide_client_errors()
     # from now on connections wait
     sock.listen()
     length = recorded[-1].time - recorded[0].time

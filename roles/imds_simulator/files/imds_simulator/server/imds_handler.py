@@ -17,7 +17,6 @@ from ..protocol.responses import JSON_TYPE, error, too_many_requests
 from ..protocol.static_answers import static_reply, with_answers
 from ..scenario.groups import Vm
 from .bounded_read import read_at_most
-from .client_errors import LOGGER
 from .engine import Engine
 from .exchange import ServiceExchange, source_of
 
@@ -40,7 +39,7 @@ class ImdsHandler:
             return await self._handle(request, vm or self._by_source.get(source_of(request), self._default))
 
         # aiohttp answers a request that is not valid HTTP by 400, and closes the connection
-        return web.Server(handle, access_log=None, logger=LOGGER)
+        return web.Server(handle, access_log=None)
 
     async def _handle(self, request: web.BaseRequest, vm: Vm | None) -> web.StreamResponse:
         engine = self._engine
