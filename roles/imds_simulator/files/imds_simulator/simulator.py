@@ -69,7 +69,7 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
     engine = Engine(options.scenario, clock, print_line)
     listeners = Listeners(engine, options.listen)
     access = Access(options.control_token, options.control.host)
-    app = control_app(engine, listeners.endpoints, listeners.apply_refusals, access)
+    app = control_app(engine, listeners, access)
     async with _control(app, options.control) as serve_control:
         # before the control API answers: a client that found it ready uses the addresses of the VMs next
         await listeners.open()

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Callable
 
@@ -20,6 +20,7 @@ from ..scenario.knobs import KnobError, change_knobs, describe_knobs
 from ..scenario.plans import IncarnationStep
 from ..server.arm_handler import ArmHandler
 from ..server.engine import Engine
+from ..server.listeners import Listeners
 from ..value_types import DURATION, TEXT
 from .access import Access
 from .events import EventRoutes
@@ -32,28 +33,20 @@ from .state import run_data, state
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def control_app(
-    engine: Engine,
-    endpoints: Callable[[], Mapping[str, str]],
-    apply_refusals: Callable[[], Awaitable[None]],
-    access: Access,
-) -> web.Application:
-    """Return the application of the control API.
-
-    ``endpoints`` returns VM name -> URL; ``apply_refusals`` opens and closes listeners as the active faults require.
-    """
+def control_app(engine: Engine, listeners: Listeners, access: Access) -> web.Application:
+    """Return the application of the control API."""
 
     @web.middleware
     async def refusals_applied(request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Apply a change of refusals before the answer, so that the caller can rely on it."""
         answer = await handler(request)
         if request.method != "GET":
-            await apply_refusals()
+            await listeners.apply_refusals()
         return answer
 
     app = web.Application(middlewares=[_errors_as_json, access.middleware, refusals_applied])
     groups = (
-        SimulatorRoutes(engine, endpoints),
+        SimulatorRoutes(engine, listeners),
         EventRoutes(engine),
         FaultRoutes(engine),
         NoteRoutes(engine),
@@ -106,9 +99,9 @@ class OfGroup:
 class SimulatorRoutes:
     """Routes for the simulator as a whole."""
 
-    def __init__(self, engine: Engine, endpoints: Callable[[], Mapping[str, str]]) -> None:
+    def __init__(self, engine: Engine, listeners: Listeners) -> None:
         self._engine = engine
-        self._endpoints = endpoints
+        self._listeners = listeners
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes for aiohttp."""
@@ -133,9 +126,9 @@ class SimulatorRoutes:
         """Return clock, VMs, scopes, events and faults; query: ``after_line``, ``after_request`` for the log, too."""
         names = ("after_line", "after_request")
         if not any(name in request.query for name in names):
-            return web.json_response(state(self._engine, self._endpoints()))
+            return web.json_response(state(self._engine, self._listeners.endpoints()))
         after_line, after_request = (_number(request, name) for name in names)
-        return web.json_response(run_data(self._engine, self._endpoints(), after_line, after_request))
+        return web.json_response(run_data(self._engine, self._listeners.endpoints(), after_line, after_request))
 
     async def log(self, request: web.Request) -> web.Response:
         """Return lines of the log; query: ``after`` (line number), ``what``."""
