@@ -21,6 +21,7 @@ from ..scenario.plans import IncarnationStep
 from ..server.arm_handler import ArmHandler
 from ..server.engine import Engine
 from ..server.listeners import Listeners
+from ..times import iso
 from ..value_types import DURATION, TEXT
 from .access import Access
 from .events import EventRoutes
@@ -140,7 +141,8 @@ class SimulatorRoutes:
     async def requests(self, request: web.Request) -> web.Response:
         """Return recent requests to IMDS and counts; query: ``after`` (request number), ``vm``."""
         log = self._engine.activity_log
-        recent = log.requests_after(_number(request, "after"), request.query.get("vm"))
+        found, vm = log.requests_after(_number(request, "after")), request.query.get("vm")
+        recent = [{**each._asdict(), "time": iso(each.moment)} for each in found if vm in (None, each.vm)]
         return web.json_response(
             {"requests": recent, "counts": log.request_counts(), "dropped": log.dropped()["requests"]}
         )

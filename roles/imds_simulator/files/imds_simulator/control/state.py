@@ -80,14 +80,14 @@ def run_data(
     """
     whole, log = state(engine, endpoints), engine.activity_log
     lines = log.lines_after(after_line, None)
-    new = [each for each in log.requests if each.number > after_request]
+    new = log.requests_after(after_request)
     counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for each in log.request_counts():
         counts[each["vm"]][str(each["status"])] += each["count"]
     return {
         **whole,
         "lines": [_short(each) for each in lines[-MAX_NEW:]],
-        "last_line": max((each["number"] for each in lines), default=after_line),
+        "last_line": lines[-1]["number"] if lines else after_line,
         "answers": equal_answers(new)[-MAX_NEW:],
         "last_request": new[-1].number if new else after_request,
         "counts": counts,

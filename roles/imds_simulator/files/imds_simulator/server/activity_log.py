@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter, deque
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from ..times import iso
@@ -64,16 +64,14 @@ class ActivityLog:
 
     def lines_after(self, number: int, what: str | None) -> list[dict[str, Any]]:
         """Return the lines after line ``number``, only those with this ``what`` unless it is None."""
-        merged = heapq.merge(self.lines, self.seen, key=lambda line: line["number"])
-        return [line for line in merged if line["number"] > number and (what is None or line["what"] == what)]
+        # from the newest one on: the page asks each second for a few new ones of thousands
+        newest = (takewhile(lambda line: line["number"] > number, reversed(ring)) for ring in (self.lines, self.seen))
+        found = [line for lines in newest for line in lines if what in (None, line["what"])]
+        return sorted(found, key=lambda line: line["number"])
 
-    def requests_after(self, number: int, vm: str | None) -> list[dict[str, Any]]:
-        """Return the requests after request ``number``, only those of ``vm`` unless it is None."""
-        return [
-            dict(each._asdict(), time=iso(each.moment))
-            for each in self.requests
-            if each.number > number and (vm is None or each.vm == vm)
-        ]
+    def requests_after(self, number: int) -> list[RequestEntry]:
+        """Return the requests after request ``number``."""
+        return [*takewhile(lambda each: each.number > number, reversed(self.requests))][::-1]
 
     def request_counts(self) -> list[dict[str, Any]]:
         """Return the numbers of requests since the start, by VM, method, route and status."""
