@@ -348,3 +348,13 @@ def test_odd_input_is_400(sim, method, path, body):
 def test_body_that_cannot_be_decoded_is_400(sim, body, headers):
     answer = send_request(sim.control, "/advance", "POST", {"Content-Type": "application/json", **headers}, body)
     assert answer.status == 400 and list(answer.json) == ["error"]
+
+
+def test_nested_body_is_400_from_the_depth_that_cannot_be_written(sim):
+    event = '{"type": "Freeze", "resources": ["vm1"], "extra": {"x": %s}}'
+    statuses = []
+    for depth in range(900, 1000):
+        body = (event % ("[" * depth + "]" * depth)).encode()
+        statuses.append(send_request(sim.control, "/events", "POST", {}, body).status)
+        assert send_request(sim.endpoints["vm1"]).status == 200
+    assert {*statuses} <= {201, 400} and statuses == sorted(statuses)

@@ -65,6 +65,9 @@ async def _errors_as_json(request: web.Request, handler: _Handler) -> web.Stream
         return await handler(request)
     except (BadRequest, KnobError) as error:
         return _error(400, str(error))
+    except RecursionError:
+        # json.loads() reads what json.dumps() refuses
+        return _error(400, "the body is nested too deeply")
     except UnknownEvent as error:
         return _error(404, f"there is no event {error}; GET /events lists the events")
     except InvalidState as error:
