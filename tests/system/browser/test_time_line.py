@@ -142,3 +142,15 @@ def test_report_states_how_many_lines_and_requests_it_leaves_out(page, tmp_path)
     page.driver.get(f"file://{file}")
     assert page.text("#left-out") == "Left out: 10 older lines, 10 older requests."
     assert page.errors() == []
+
+
+def test_fault_ends_on_the_page_with_the_last_of_its_requests(page, start):
+    simulator = start()
+    simulator.post("/faults", {"kind": "unavailable", "vm": "vm1", "requests": 1})
+    simulator.advance(60)
+    send_request(simulator.endpoints["vm1"])
+    simulator.advance(60)
+    page.open(simulator.control)
+    bands = [title for kind, _left, title in page.evaluate(STEPS, "vm1") if kind == "fault"]
+    assert bands == ["fault unavailable, 0:00 to 1:00"]
+    assert "had its last request" in page.text("#faults")

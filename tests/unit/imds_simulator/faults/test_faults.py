@@ -12,6 +12,7 @@ from imds_simulator.faults.kinds import FAULT, KINDS, OPTIONS
 from imds_simulator.faults.registry import MAX_OVER, FaultRegistry
 from imds_simulator.keys import Problems
 from imds_simulator.testing import ControlError
+from support.simulator.raw_http import send_request
 
 VMS = ("vm1", "vm2", "vm3")
 
@@ -108,6 +109,22 @@ def test_registry_forgets_the_oldest_faults_that_are_over():
     for vm in VMS:
         registry.match(vm, "instance", "GET", 2)
     assert [each.number for each in registry.all(2)] == [1, *range(4, MAX_OVER + 4)]
+
+
+def test_fault_is_not_active_after_the_last_of_its_requests(frozen_simulator):
+    frozen_simulator.post("/faults", {"kind": "empty", "requests": "1-2", "vm": "vm1"})
+
+    def fault():
+        (found,) = frozen_simulator.get("/faults")["faults"]
+        return found["active"], found["exhausted"]
+
+    for _number in range(2):
+        assert fault() == (True, None)
+        assert send_request(frozen_simulator.endpoints["vm1"]).body == b""
+    over = (False, frozen_simulator.get("/state")["now"])
+    frozen_simulator.advance(60)
+    assert send_request(frozen_simulator.endpoints["vm1"]).body != b""
+    assert fault() == over
 
 
 def test_injected_and_cleared_faults_keep_the_numbers_of_the_lines(frozen_simulator):

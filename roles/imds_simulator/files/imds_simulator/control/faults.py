@@ -77,7 +77,7 @@ class FaultRoutes:
         engine, now = self._engine, self._engine.clock.now()
         engine.faults.clear(removed)
         shown = [fault_state(each, now) for each in removed[:_MAX_LOGGED]]
-        keys = ("number", "kind", "vms", "from", "to")
+        keys = ("number", "kind", "vms", "from", "to", "exhausted")
         engine.log("faults-cleared", count=len(removed), faults=[{key: each[key] for key in keys} for each in shown])
         engine.wake_ticker()
         return web.json_response({"cleared": len(removed)})

@@ -153,7 +153,10 @@ def event_state(event: SimulatedEvent, ids: ResourceIds) -> dict[str, Any]:
 
 
 def fault_state(active: ActiveFault, now: float) -> dict[str, Any]:
-    """Return one fault with its time window and the numbers of matching requests."""
+    """Return one fault with its time window and the numbers of matching requests.
+
+    ``active``: a further request may get the fault. ``exhausted``: when the last of its VMs had the last one that does.
+    """
     window = active.fault.window
     return {
         "number": active.number,
@@ -165,7 +168,8 @@ def fault_state(active: ActiveFault, now: float) -> dict[str, Any]:
         "last": None if math.isinf(window.requests.last) else window.requests.last,
         "from": _moment(active.begins),
         "to": _moment(active.ends),
-        "active": active.is_active_at(now),
+        "active": active.is_active_at(now) and not active.is_over(now),
+        "exhausted": _moment(active.exhausted),
         "options": {
             name: _option_text(value)
             for name, value in vars(active.fault.effect).items()

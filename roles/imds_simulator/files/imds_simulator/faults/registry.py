@@ -17,11 +17,12 @@ from .fault import Fault
 MAX_OVER = 100
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ActiveFault:
     """A fault with its number in the control API, and its time window on the simulator's clock.
 
-    ``seen``: VM name -> number of matching requests inside the time window.
+    ``seen``: VM name -> number of matching requests inside the time window. ``exhausted``: when the last one of its
+    VMs had the last of its requests.
     """
 
     number: int
@@ -29,15 +30,15 @@ class ActiveFault:
     begins: float
     ends: float
     seen: Counter[str] = field(default_factory=Counter)
+    exhausted: float = math.inf
 
     def is_active_at(self, now: float) -> bool:
         """Return True if ``now`` is inside the time window."""
         return self.begins <= now < self.ends
 
-    def is_over(self, now: float, vms: Collection[str]) -> bool:
-        """Return True if no further request gets the fault; ``vms`` are all VMs."""
-        window = self.fault.window
-        return self.ends <= now or all(self.seen[vm] >= window.requests.last for vm in window.vms or vms)
+    def is_over(self, now: float) -> bool:
+        """Return True if no further request gets the fault."""
+        return min(self.ends, self.exhausted) <= now
 
 
 class FaultRegistry:
@@ -58,7 +59,7 @@ class FaultRegistry:
 
     def all(self, now: float) -> list[ActiveFault]:
         """Return the faults in force and to come, and the last MAX_OVER that are over; forget older ones."""
-        over = [each for each in self._active if each.is_over(now, self._vms)]
+        over = [each for each in self._active if each.is_over(now)]
         self.clear(over[:-MAX_OVER])
         return list(self._active)
 
@@ -78,6 +79,8 @@ class FaultRegistry:
             if not active.is_active_at(now) or not window.matches(vm, route, method):
                 continue
             active.seen[vm] += 1
+            if all(active.seen[each] >= window.requests.last for each in window.vms or self._vms):
+                active.exhausted = min(active.exhausted, now)
             if first_match is None and window.requests.first <= active.seen[vm] <= window.requests.last:
                 first_match = active
         return first_match

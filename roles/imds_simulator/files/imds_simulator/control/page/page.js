@@ -657,8 +657,9 @@ function showEvents() {
 // -- faults
 
 function keepFaults(answer) {
-  const keep = ({number, kind, vms, from, to}, latest) => {
-    log.faults.set(number, {kind, vms, begins: seconds(from), ends: Math.min(to ? seconds(to) : Infinity, latest)});
+  const keep = ({number, kind, vms, from, to, exhausted}, latest) => {
+    const ends = Math.min(...[to, exhausted].filter(Boolean).map(seconds), latest);
+    log.faults.set(number, {kind, vms, begins: seconds(from), ends});
   };
   for (const fault of answer.faults) keep(fault, Infinity);
   for (const line of answer.lines.filter((each) => each.what === "faults-cleared")) {
@@ -673,7 +674,7 @@ function showFaults() {
   arrange(byId("faults"), faults.map((fault) => {
     const row = shown.get(String(fault.number)) || faultRow(fault);
     const until = (iso) => duration((seconds(iso) - now) * state.speed);
-    const left = fault.to ? `${until(fault.to)} left` : "until cleared";
+    const left = fault.exhausted ? "had its last request" : fault.to ? `${until(fault.to)} left` : "until cleared";
     setText(row.querySelector(".left"), seconds(fault.from) > now ? `begins in ${until(fault.from)}` : left);
     const seen = Object.values(fault.seen).reduce((sum, each) => sum + each, 0);
     setText(row.querySelector(".seen"), `${seen} matching ${seen === 1 ? "request" : "requests"}`);
