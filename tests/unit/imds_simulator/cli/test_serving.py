@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 import signal
 import socket
 import subprocess
@@ -15,6 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from imds_simulator.__main__ import main
+from imds_simulator.scenario.groups import Address
+from imds_simulator.server.listeners import CannotListen, bind
 from support import simulator_process
 from support.simulator.raw_http import connect, request_bytes, send_request, send_requests
 from support.wait import wait_until
@@ -140,6 +143,16 @@ def test_address_in_use_is_one_line_and_exit_2(option, capfd):
 def test_address_that_is_not_that_of_this_machine_comes_with_advice(capfd):
     assert main([*FREE, "--listen", "169.254.169.254:8169"]) == 2
     assert "ip address add 169.254.169.254/32 dev lo" in capfd.readouterr().err
+
+
+def test_address_without_a_free_descriptor_is_named():
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        with pytest.raises(CannotListen, match="cannot listen on 127.0.0.1:0: Too many open files"):
+            bind(Address("127.0.0.1", 0))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_real_clock_passes_and_speed_divides(start_process):

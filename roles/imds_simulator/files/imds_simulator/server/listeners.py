@@ -149,14 +149,16 @@ def bind(address: Address) -> socket.socket:
         CannotListen: the address is in use, or does not belong to this machine.
     """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    sock.setblocking(False)
-    try:
-        sock.bind((address.host, address.port))
-    except (OSError, OverflowError) as error:
-        sock.close()
-        raise _cannot_listen(address, error) from None
+    with contextlib.ExitStack() as opened:
+        try:
+            sock = opened.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.setblocking(False)
+            sock.bind((address.host, address.port))
+        except (OSError, OverflowError) as error:
+            raise _cannot_listen(address, error) from None
+        # the caller closes it
+        opened.pop_all()
     return sock
 
 
