@@ -178,6 +178,13 @@ def test_full_disk_keeps_the_earlier_report(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run.html"]
 
 
+def test_report_can_have_the_longest_name_of_the_file_system(tmp_path):
+    # 255 bytes
+    file = tmp_path / ("\u5831" * 80 + "longer.report.x")
+    done = execute(file, ["true"])
+    assert (done.returncode, [path.name for path in tmp_path.iterdir()]) == (0, [file.name])
+
+
 def test_report_verb_replaces_the_target_of_a_symbolic_link(start_simulator, tmp_path, capsys):
     real, link = tmp_path / "real.html", tmp_path / "link.html"
     link.symlink_to(real)

@@ -23,7 +23,7 @@ def write_whole(path: Path, text: str) -> None:
         # a pipe or a terminal, such as /dev/stdout
         target.write_text(text, encoding="utf-8")
         return
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".tmp", dir=target.parent)
+    descriptor, temporary = tempfile.mkstemp(prefix=".report-", suffix=".tmp", dir=target.parent)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
@@ -47,7 +47,7 @@ def check_writable(path: Path) -> None:
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if target.is_file() or not target.exists():
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".tmp", dir=target.parent)
+        descriptor, temporary = tempfile.mkstemp(prefix=".report-", suffix=".tmp", dir=target.parent)
         os.close(descriptor)
         os.unlink(temporary)
 
