@@ -165,6 +165,17 @@ def test_writes_wait_until_recover_if_the_hook_ends_before_the_failover(
     assert (roles(pair), pair.first.record(HOOK)) == (("master", "slave"), None)
 
 
+def test_crash_of_sentinel_during_the_failover_loses_no_write(pair: RedisPair, options: dict[str, Any]) -> None:
+    pair.ask(pair.first, "SENTINEL", "SIMULATE-FAILURE", "crash-after-promotion", port=SENTINEL_PORT)
+    with Writer(pair) as writer:
+        writer.wait_for_more()
+        result = pair.first.hook(HOOK, "prepare", {**options, "sentinels": pair.sentinels[:1]})
+        assert result.returncode == 0, result.stderr
+        writer.wait_for_more()
+    assert (roles(pair), pair.first.record(HOOK)) == (("slave", "master"), {"phase": "switched"})
+    assert writer.lost(pair.second) == []
+
+
 def test_recover_after_a_kill_during_the_failover_follows_the_new_master(
     pair: RedisPair, options: dict[str, Any]
 ) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ready_hooks.core.deadline import Deadline
-from ready_hooks.core.errors import HookError
+from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.hooks.redis import state
 from ready_hooks.hooks.redis.hook import save_mode
 from ready_hooks.hooks.redis.resp import Endpoint, RedisError, connected, endpoint
@@ -186,6 +186,18 @@ def test_command_that_must_not_repeat_is_sent_once() -> None:
         with pytest.raises(HookError, match="the connection failed"):
             client.ask("SENTINEL", "FAILOVER", again=False)
         assert client.ask("PING") == "OK"
+
+
+def test_request_without_an_answer_in_time_is_not_sent_later() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        at = Endpoint("", *listening.getsockname()[:2])
+        with connected(at, Deadline(0), None, None) as client, pytest.raises(OutOfTime):
+            client.ask("PING")
+        peer, _address = listening.accept()
+        # the connection was reset: nothing of it comes any more
+        with peer, pytest.raises(ConnectionResetError):
+            while peer.recv(4096):
+                pass
 
 
 def test_wrong_password_is_not_in_the_message() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.hook import Run
 from ready_hooks.hooks.redis import state
+from ready_hooks.hooks.redis.resp import RedisError
 from ready_hooks.hooks.redis.servers import Sentinel, Server, shown
 
 # phases of the record
@@ -22,6 +23,8 @@ PAUSED, BEGUN, SWITCHED = "paused", "failover begun", "switched"
 # the pause outlasts the hook's wait by so many seconds: it ends by itself only after a kill
 _MARGIN = 30.0
 _INTERVAL = 0.1
+# code of the refusal of a second failover
+_IN_PROGRESS = "INPROG"
 
 
 class Failover:
@@ -34,7 +37,8 @@ class Failover:
         """Pause writes, wait for the replicas, fail over, and follow the new master.
 
         Raises:
-            HookError: it was not possible; writes continue on this instance.
+            HookError: it was not possible. Writes continue on this instance, except if Sentinel may still fail over;
+                then they wait until recover runs, or the pause ends.
         """
         earlier = self._run.record.load()
         old, run_id = self._sentinel.master(), self._server.instance().run_id
@@ -47,13 +51,15 @@ class Failover:
             # longer than this run, because a write after a promotion would be lost
             self._server.pause_writes(self._run.deadline.left() + _MARGIN)
             self._paused(run_id)
-            self._sentinel.fail_over()
-            new = self._wait_for_switch(old)
-        except StillRunning:
-            raise
+            self._begin()
         except HookError:
             self._resume(earlier)
             raise
+        new = self._wait_for_end(old)
+        if new == old:
+            self._resume(earlier)
+            raise HookError(self._sentinel.address, "it has aborted the failover", "see the log of Sentinel")
+        self._run.say(f"the master is {shown(new)}")
         self.follow(new)
         self._run.remember({"phase": SWITCHED})
 
@@ -85,21 +91,40 @@ class Failover:
                 "see INFO replication, or raise most_pause",
             )
 
-    def _wait_for_switch(self, old: tuple[str, str]) -> tuple[str, str]:
-        def ended() -> bool:
-            return self._sentinel.master() != old or not self._sentinel.is_failing_over()
+    def _begin(self) -> None:
+        """Let Sentinel fail over; without an answer it may do so. Raises RedisError if it refuses."""
+        try:
+            self._sentinel.fail_over()
+        except HookError as error:
+            if isinstance(error, RedisError) and error.code != _IN_PROGRESS:
+                raise
+            self._run.warn(f"{error}; Sentinel may fail over nevertheless")
 
-        if not self._run.deadline.wait_until(ended, interval=_INTERVAL):
-            raise StillRunning(
+    def _wait_for_end(self, old: tuple[str, str]) -> tuple[str, str]:
+        """Return the master at the end of the failover, which is `old` if Sentinel has aborted it.
+
+        Raises:
+            OutOfTime: Sentinel may still fail over; therefore writes must not continue.
+        """
+        master = old
+
+        def has_ended() -> bool:
+            nonlocal master
+            try:
+                # in this order: the master is final once the failover has ended
+                is_failing_over = self._sentinel.is_failing_over()
+                master = self._sentinel.master()
+            except HookError:
+                return False  # a Sentinel that does not answer may fail over
+            return master != old or not is_failing_over
+
+        if not self._run.deadline.wait_until(has_ended, interval=_INTERVAL):
+            raise OutOfTime(
                 self._sentinel.address,
-                "its failover has not ended in time",
+                "its failover has not ended in time, or it does not answer",
                 f"writes wait until recover runs, for at most {_MARGIN:.0f} s",
             )
-        new = self._sentinel.master()
-        if new == old:
-            raise HookError(self._sentinel.address, "it has aborted the failover", "see the log of Sentinel")
-        self._run.say(f"the master is {shown(new)}")
-        return new
+        return master
 
     def _resume(self, earlier: Mapping[str, Any] | None) -> None:
         """End the pause, and restore the record; if that is not possible, recover does it."""
@@ -112,7 +137,3 @@ class Failover:
             self._run.forget()
         else:
             self._run.remember(earlier)
-
-
-class StillRunning(OutOfTime):
-    """Sentinel has not ended its failover; therefore writes must not continue."""

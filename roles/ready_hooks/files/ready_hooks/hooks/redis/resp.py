@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import socket
+import struct
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Union
@@ -21,6 +22,8 @@ from ready_hooks.core.errors import HookError, OutOfTime
 # seconds for one answer, bytes of one text, members of one list, lists in lists
 _ANSWER_LIMIT = 5.0
 _MOST_BYTES, _MOST_MEMBERS, _MOST_DEPTH = 4 << 20, 10_000, 4
+# a linger time of 0: close discards what the system has not sent yet
+_DISCARD = struct.pack("ii", 1, 0)
 
 Reply = Union[str, int, None, "list[Reply]"]
 
@@ -123,6 +126,12 @@ class Client:
                     each.close()
         self._stream = self._socket = None
 
+    def _abort(self) -> None:
+        """End the connection; the system must not send the request later, after the network was interrupted."""
+        if self._socket is not None:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DISCARD)
+        self.close()
+
     def _exchange(self, words: Sequence[str], command: str) -> Reply:
         request = b"".join(b"$%d\r\n%s\r\n" % (len(each), each) for each in (word.encode() for word in words))
         is_complete = False
@@ -146,7 +155,7 @@ class Client:
             raise ConnectionClosed(self.address, f"the connection failed: {error.strerror or error}") from None
         finally:
             if not is_complete:
-                self.close()
+                self._abort()
 
     def texts(self, *words: str) -> list[str]:
         """Send a command whose answer is a list of texts. Raises HookError."""

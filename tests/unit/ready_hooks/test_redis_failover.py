@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The failover of the ready hook redis, with a Redis and a Sentinel that send given answers."""
+
+from __future__ import annotations
+
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Union
+
+import pytest
+
+from ready_hooks.core.deadline import Deadline
+from ready_hooks.core.errors import HookError, OutOfTime
+from ready_hooks.core.event import from_environment
+from ready_hooks.core.hook import Run
+from ready_hooks.core.record import Record
+from ready_hooks.hooks.redis.failover import Failover
+from ready_hooks.hooks.redis.resp import Endpoint, connected
+from ready_hooks.hooks.redis.servers import Sentinel, Server
+from support.ready_hooks.clock import Clock
+
+Answer = Union[str, "list[Answer]"]
+
+OLD: list[Answer] = ["10.0.0.1", "6379"]
+NEW: list[Answer] = ["10.0.0.2", "6379"]
+INFO = "run_id:1\r\nrole:master\r\nslave0:ip=10.0.0.2,port=6379,state=online,offset=9\r\nmaster_repl_offset:9\r\n"
+REPLICA: list[Answer] = ["ip", NEW[0], "port", NEW[1], "flags", "slave", "slave-priority", "100"]
+# answers to SENTINEL FAILOVER; without one the connection closes
+OK, LOST = b"+OK\r\n", b""
+REFUSED, ANOTHER_RUNS = b"-NOGOODSLAVE No suitable replica\r\n", b"-INPROG Failover already in progress\r\n"
+# what Sentinel answers after that
+SILENT, RUNNING, ABORTED, SWITCHED = "silent", "running", "aborted", "switched"
+
+
+def encoded(value: Answer) -> bytes:
+    if isinstance(value, str):
+        return b"$%d\r\n%s\r\n" % (len(value), value.encode())
+    return b"*%d\r\n" % len(value) + b"".join(map(encoded, value))
+
+
+class Lab(socketserver.ThreadingTCPServer):
+    """A master and its Sentinel at one address.
+
+    Attributes:
+        commands: the first two words of each command that has changed Redis.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, begun: bytes, later: list[str]) -> None:
+        super().__init__(("127.0.0.1", 0), Connection)
+        self._begun, self._later = begun, list(later)
+        self._state = ABORTED
+        self._is_asked = False
+        self.commands: list[str] = []
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return Endpoint("", "127.0.0.1", int(self.server_address[1]))
+
+    def answer(self, words: list[str]) -> bytes:
+        """Return the answer to a command; b"" closes the connection."""
+        if words[0] == "SENTINEL":
+            return self._answer_of_sentinel(words[1])
+        if words[0] == "INFO":
+            return encoded(INFO)
+        self.commands.append(" ".join(words[:2]))
+        return OK
+
+    def _answer_of_sentinel(self, question: str) -> bytes:
+        if question == "REPLICAS":
+            return encoded([REPLICA])
+        if question == "FAILOVER":
+            self._is_asked = True
+            return self._begun
+        if question == "MASTER" and self._is_asked:
+            self._state = self._later.pop(0) if len(self._later) > 1 else self._later[0]
+        if self._state == SILENT:
+            return b""
+        if question == "MASTER":
+            return encoded(["flags", "master,failover_in_progress" if self._state == RUNNING else "master"])
+        return encoded(NEW if self._state == SWITCHED else OLD)
+
+
+class Connection(socketserver.StreamRequestHandler):
+    server: Lab
+
+    def handle(self) -> None:
+        while True:
+            words = self._command()
+            answer = self.server.answer(words) if words else b""
+            if not answer:
+                return
+            self.wfile.write(answer)
+
+    def _command(self) -> list[str]:
+        count = self.rfile.readline()
+        return [self._word() for _each in range(int(count[1:]))] if count else []
+
+    def _word(self) -> str:
+        size = int(self.rfile.readline()[1:])
+        return self.rfile.read(size + 2)[:-2].decode()
+
+
+@contextmanager
+def lab(begun: bytes, later: list[str]) -> Iterator[Lab]:
+    with Lab(begun, later) as made:
+        threading.Thread(target=made.serve_forever, args=(0.05,), daemon=True).start()
+        try:
+            yield made
+        finally:
+            made.shutdown()
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Record:
+    return Record(str(tmp_path / "records"), "redis", "redis")
+
+
+def fail_over(made: Lab, record: Record) -> None:
+    clock = Clock()
+    deadline = Deadline(10, clock, clock.sleep)
+    run = Run("redis", {"most_pause": 1.0}, from_environment({}), deadline, record, dry_run=False)
+    with (
+        connected(made.endpoint, deadline, None, None) as server,
+        connected(made.endpoint, deadline, None, None) as sentinel,
+    ):
+        Failover(run, Server(server), Sentinel(sentinel, "mymaster")).fail_over()
+
+
+@pytest.mark.parametrize(
+    ("begun", "later"),
+    [
+        (OK, [RUNNING, SWITCHED]),
+        (LOST, [RUNNING, SWITCHED]),
+        (ANOTHER_RUNS, [RUNNING, SWITCHED]),
+        (OK, [RUNNING, *[SILENT] * 4, SWITCHED]),
+    ],
+)
+def test_writes_wait_until_the_instance_follows_the_new_master(begun: bytes, later: list[str], record: Record) -> None:
+    with lab(begun, later) as made:
+        fail_over(made, record)
+    assert made.commands == [
+        *["CLIENT PAUSE"] * 2,
+        f"REPLICAOF {NEW[0]}",
+        "CONFIG REWRITE",
+        "CLIENT UNPAUSE",
+        *["CLIENT KILL"] * 2,
+    ]
+    assert record.load() == {"phase": "switched"}
+
+
+@pytest.mark.parametrize(("begun", "later"), [(OK, RUNNING), (LOST, RUNNING), (OK, SILENT), (LOST, SILENT)])
+def test_writes_wait_for_recover_while_sentinel_may_fail_over(begun: bytes, later: str, record: Record) -> None:
+    with lab(begun, [later]) as made, pytest.raises(OutOfTime, match="has not ended in time"):
+        fail_over(made, record)
+    assert made.commands == ["CLIENT PAUSE"] * 2
+    assert record.load() == {"phase": "failover begun"}
+
+
+@pytest.mark.parametrize(
+    ("begun", "later", "problem"),
+    [(REFUSED, ABORTED, "NOGOODSLAVE"), (OK, ABORTED, "has aborted"), (LOST, ABORTED, "has aborted")],
+)
+def test_writes_continue_if_sentinel_says_that_there_is_no_failover(
+    begun: bytes, later: str, problem: str, record: Record
+) -> None:
+    with lab(begun, [later]) as made, pytest.raises(HookError, match=problem):
+        fail_over(made, record)
+    assert made.commands == [*["CLIENT PAUSE"] * 2, "CLIENT UNPAUSE"]
+    assert record.load() is None
