@@ -124,9 +124,8 @@ class Pacemaker(ReadyHook):
 
     def _lost(self, cluster: state.Cluster, name: str) -> list[str]:
         """Let the scheduler of the cluster compute where the resources would run."""
-        configuration = commands.must_run(["cibadmin", "--query"], self.run.deadline, _MOST_SECONDS_OF_A_QUESTION)
         try:
-            assumed = state.with_standby(configuration, name)
+            assumed = state.with_standby(self._configuration(), name)
         except ValueError as error:
             raise HookError("cibadmin", f"the configuration is not usable: {error}") from None
         question = ["crm_simulate", "--xml-pipe", "--simulate", "--output-as=xml"]
@@ -167,15 +166,29 @@ class Pacemaker(ReadyHook):
             raise HookError(name, "the cluster has no such node", f"set node to one of {', '.join(cluster.nodes)}")
         return cluster
 
+    def _configuration(self) -> str:
+        """Return the configuration of the cluster. Raises HookError."""
+        return commands.must_run(["cibadmin", "--query"], self.run.deadline, _MOST_SECONDS_OF_A_QUESTION)
+
     def _is_standby(self, name: str) -> bool:
-        """Return whether the configuration has the node in standby, with lifetime forever."""
-        return state.parse_standby(self._ask("cibadmin", "--query").output, name) is True
+        """Return whether the configuration has the node in standby, with lifetime forever. Raises HookError."""
+        is_standby = state.parse_standby(self._configuration(), name)
+        if is_standby is None:
+            raise HookError("cibadmin", f"it has not shown the configuration of node {name}", "see crm_mon")
+        return is_standby
 
     def _set(self, name: str, standby: bool) -> None:
         """Change the configuration. crm exits with 0 also after a failure; therefore the effect counts."""
         command = [*(_STANDBY if standby else _ONLINE)[self._tool()], name]
         answer = commands.run(command, self.run.deadline)
-        shown = self.run.deadline.wait_until(lambda: self._is_standby(name) == standby, _MOST_SECONDS_TO_SHOW)
+
+        def is_shown() -> bool:
+            try:
+                return self._is_standby(name) == standby
+            except HookError:
+                return False  # the cluster may answer the next question
+
+        shown = self.run.deadline.wait_until(is_shown, _MOST_SECONDS_TO_SHOW)
         if answer.status != 0 or not shown:
             reason = re.sub(_COLOUR, "", answer.reason)
             raise HookError(" ".join(command), f"it had no effect, with status {answer.status}: {reason}")
