@@ -136,13 +136,22 @@ def test_prepare_with_too_little_time_changes_nothing(unchanged: PostgresqlPair)
     assert (done.returncode, unchanged.roles(), phase(unchanged.first)) == (1, ["primary", "standby"], None)
 
 
+def test_promotion_that_takes_longer_than_statements_may_leaves_one_primary(pair: PostgresqlPair) -> None:
+    pair.reset("recovery_end_command = 'sleep 3'\n")
+    replica = f"{pair.options(pair.first)['replica']} options='-c statement_timeout=1s'"
+    run(pair, pair.first, "prepare", replica=replica)
+    assert pair.roles() == ["", "primary"]
+    run(pair, pair.first, "recover", replica=replica)
+    assert pair.roles() == ["standby", "primary"]
+
+
 # where the hook is killed, whether the host is rebooted then, and the primary after recover
 BEFORE, AFTER = "before", "after"
 POINTS = {
     "checkpoint": (BEFORE, "CHECKPOINT", False, 0),
     "verify": (BEFORE, "coalesce(pg_last_wal_replay_lsn(), '0/0')", True, 0),
-    "promote": (BEFORE, "pg_promote(true", False, 1),
-    "promoted": (AFTER, "pg_promote(true", True, 1),
+    "promote": (BEFORE, "pg_promote(false", False, 1),
+    "promoted": (AFTER, "pg_promote(false", True, 1),
 }
 
 
@@ -167,7 +176,8 @@ def test_hook_killed_in_the_middle_leaves_one_primary_after_recover(
 
 
 def test_recover_does_not_start_a_primary_while_the_other_is_unreachable(pair: PostgresqlPair) -> None:
-    kill_at(pair, AFTER, "pg_promote(true")
+    kill_at(pair, AFTER, "pg_promote(false")
+    pair.wait_for(pair.second, "SELECT pg_is_in_recovery()", "f")
     pair.second.run("systemctl", "stop", UNIT)
     done = attempt(pair, pair.first, "recover", seconds=20.0)
     assert (done.returncode, phase(pair.first)) == (1, "promoting")
@@ -198,7 +208,7 @@ def test_recover_rewinds_a_server_that_has_diverged(pair: PostgresqlPair, rewind
 
 
 def test_prepare_after_a_kill_completes_the_switchover(pair: PostgresqlPair) -> None:
-    kill_at(pair, BEFORE, "pg_promote(true")
+    kill_at(pair, BEFORE, "pg_promote(false")
     run(pair, pair.first, "prepare")
     assert pair.roles() == ["", "primary"]
 

@@ -90,16 +90,18 @@ class Switchover:
 
     def promote(self) -> None:
         """Promote the other server, which has all records, and wait until it takes writes. Raises HookError."""
+        is_first = self._data["phase"] == Phase.STOPPING
         self._enter(Phase.PROMOTING)
         self._run.say(f"promote {self._other.title}")
-        seconds = max(1, int(self._run.deadline.left()) - 1)
         try:
-            self._other.ask(f"SELECT pg_promote(true, {seconds})", None)
+            # without a wait for its end, which could be canceled after the promotion was requested
+            self._other.ask("SELECT pg_promote(false)")
         except Unreachable as error:
             self._run.warn(f"{error}; it may have taken the promotion")
         except HookError:
             if self._pair.state_of(self._other) is State.STANDBY:
-                self._enter(Phase.STOPPING)  # it refused
+                if is_first:
+                    self._enter(Phase.STOPPING)  # it refused, and no earlier one can take effect
                 raise
         if not self._run.deadline.wait_until(lambda: self._pair.state_of(self._other) is State.PRIMARY, interval=0.1):
             raise HookError(self._other.title, "it did not become the primary in time", "recover will try again")
