@@ -6,12 +6,17 @@
 from __future__ import annotations
 
 import os
+import re
+import stat
 import typing as t
 from datetime import datetime, timezone
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
     EventDocument,
     ScheduledEvent,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
+    printable,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
     Selection,
@@ -38,10 +43,11 @@ def is_due(event: ScheduledEvent, document: EventDocument, within: float) -> boo
 
 
 def processes_of(runs: t.Collection[str], step: str, younger_than: float = 0, proc: str = "/proc") -> list[str]:
-    """Return the running processes that tasks of a step started, as far as this user can see them.
+    """Return the running processes of root and of this user that tasks of a step started.
 
     A command continues when the connection to the host is lost, or the controller is killed. Each process is its id
-    and the beginning of its command line.
+    and the beginning of its command line. Those of other users do not count: each user of the host can read the id of
+    the run, and start a process with the variable.
 
     Args:
         runs: ids of the runs.
@@ -55,11 +61,23 @@ def processes_of(runs: t.Collection[str], step: str, younger_than: float = 0, pr
     for pid in sorted(filter(str.isdigit, _listed(proc)), key=int) if marks else ():
         try:
             environment = _read(proc, pid, "environ").split("\0")
-            if any(mark in environment for mark in marks) and not 0 < younger_than <= _age(proc, pid):
-                found.append("{} ({})".format(pid, _read(proc, pid, "cmdline").replace("\0", " ")[:60].strip()))
+            is_marked = any(mark in environment for mark in marks) and _is_trusted(proc, pid)
+            if is_marked and not 0 < younger_than <= _age(proc, pid):
+                command = _read(proc, pid, "cmdline").replace("\0", " ")
+                found.append(f"{pid} ({printable(command[:60].strip())})")
         except OSError:
             pass  # the process has ended, or belongs to another user
     return found
+
+
+def _is_trusted(proc: str, pid: str) -> bool:
+    """Return True if root or this user started the process."""
+    # the owner of the folder in proc is root also for some processes of other users
+    users = re.search("^Uid:(.*)$", _read(proc, pid, "status"), re.MULTILINE)
+    if users is None or not {int(user) for user in users[1].split()} <= {0, os.geteuid()}:
+        return False
+    # sudo, for one, is a process of root while it asks any user for a password
+    return not os.stat(os.path.join(proc, pid, "exe")).st_mode & stat.S_ISUID
 
 
 def _age(proc: str, pid: str) -> float:

@@ -15,7 +15,8 @@ description:
     the host, from before the first prepare task until after the last recover task. The next run reads it, even if the
     run that wrote it was interrupted.
   - Only one of several concurrent runs can write the note, even if they are on different controllers.
-  - The module waits up to 30 seconds for commands of an earlier run's recover tasks that are still running on the host.
+  - The module waits up to 30 seconds for commands of an earlier run's recover tasks that are still running on the host
+    as root or as the user of this task.
 notes:
   - Part of the role P(azure_imds.scheduled_events.maintenance#role).
   - An action plugin adds the identity of the run. A run counts as ended if it was on this controller and its process no

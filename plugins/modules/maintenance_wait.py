@@ -23,7 +23,7 @@ description:
   - Adds an event that is announced during the wait and is due to the note. The host then stays prepared until the end
     of that event too.
   - The events are not over while a command of a prepare task is still running on the host without its connection or
-    controller, unless it has run for O(task_timeout) seconds.
+    controller, as root or as the user of this task, unless it has run for O(task_timeout) seconds.
 notes:
   - Part of the role P(azure_imds.scheduled_events.maintenance#role). Use M(azure_imds.scheduled_events.event_wait) to
     wait for events.

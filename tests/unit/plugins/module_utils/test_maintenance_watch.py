@@ -162,22 +162,52 @@ def test_processes_without_proc_are_none(tmp_path):
     assert processes_of(["run"], "prepare", proc=str(tmp_path / "none")) == []
 
 
-def test_a_process_older_than_the_task_timeout_is_ignored(tmp_path):
-    process = tmp_path / "17"
-    process.mkdir()
+@pytest.fixture
+def process(tmp_path):
+    """The folder of a process of this user in a proc file system of its own."""
+    folder = tmp_path / "17"
+    folder.mkdir()
     started = 100
+    user = os.geteuid()
     for name, text in (
         ("environ", f"HOME=/\x00{RUN_VARIABLE}=run/prepare\x00"),
         ("cmdline", "drain\0--all\0"),
         ("stat", f"17 (a) b) S {' '.join(['0'] * 18)} {int(started * os.sysconf('SC_CLK_TCK'))} 0"),
+        ("status", f"Name:\ta\nUid:\t{user}\t{user}\t{user}\t{user}\n"),
+        ("exe", ""),
     ):
-        (process / name).write_text(text)
+        (folder / name).write_text(text)
     (tmp_path / "uptime").write_text("119.50 80.00\n")
+    return folder
 
-    def found(younger_than):
-        return processes_of(["run"], "prepare", younger_than, str(tmp_path))
 
-    assert found(0) == found(20) == ["17 (drain --all)"] and found(19) == []
+def found_in(process, younger_than=0):
+    return processes_of(["run"], "prepare", younger_than, str(process.parent))
+
+
+def test_a_process_older_than_the_task_timeout_is_ignored(process):
+    assert found_in(process) == found_in(process, 20) == ["17 (drain --all)"] and found_in(process, 19) == []
+
+
+OTHER = 4711
+
+
+@pytest.mark.parametrize("users", [[OTHER] * 4, [OTHER, 0, 0, 0], [0, OTHER, 0, 0]])
+def test_a_process_of_another_user_is_ignored(process, users):
+    (process / "status").write_text("Name:\ta\nUid:\t" + "\t".join(map(str, users)) + "\n")
+    assert found_in(process) == []
+
+
+def test_a_process_of_root_counts_except_of_a_program_that_each_user_starts_as_root(process):
+    (process / "status").write_text("Name:\tsudo\nUid:\t0\t0\t0\t0\n")
+    assert found_in(process) == ["17 (drain --all)"]
+    (process / "exe").chmod(0o4755)
+    assert found_in(process) == []
+
+
+def test_the_command_line_of_a_process_is_printable(process):
+    (process / "cmdline").write_text("drain\0\x1b[2J\nx\0")
+    assert found_in(process) == ["17 (drain ?[2J?x)"]
 
 
 def test_vm_that_leaves_the_event_may_recover_after_two_documents():
