@@ -15,7 +15,7 @@ from collections.abc import Callable
 import pytest
 
 from support.hosts.host import EPHEMERAL, Host
-from support.hosts.role_host import SERVICE, Azure, RoleHost
+from support.hosts.role_host import HOOKS, SERVICE, Azure, RoleHost
 from support.wait import wait_until
 
 # the host of test_hook_runner_role.py
@@ -206,6 +206,19 @@ def test_watchdog_is_pinged_while_imds_fails_and_ends_a_hanging_daemon(site: Rol
     finish_event(site, azure, event)
     site.configure()
     site.write_drop_in()
+
+
+@pytest.mark.all
+def test_role_removes_no_hooks_of_a_prepared_host(site: RoleHost, azure: Azure) -> None:
+    site.hold("prepare")
+    event = azure.announce("Freeze", VM, duration=0)
+    site.wait_for("began", "prepare")
+    others = [hook for hook in HOOKS if hook["stage"] != "recover"]
+    for variables in ({"hooks": others, "purge_hooks": True}, {"state": "absent"}):
+        refused = site.apply(**variables)
+        assert refused.status != 0 and "maintenance.json" in refused.text, refused.text
+    wait_until(site.watches, "the daemon polls again", site.log)
+    finish_event(site, azure, event)
 
 
 @pytest.mark.all

@@ -18,6 +18,8 @@ from support.wait import wait_until
 pytestmark = pytest.mark.all
 
 START, LIFE = 2, 700
+# the record of the open maintenance
+OPEN = "/var/lib/azure-scheduled-events/hook-runner/maintenance.json"
 
 
 @pytest.fixture(scope="module", params=OTHER_SUITES)
@@ -73,6 +75,10 @@ def test_absent_leaves_nothing_but_the_records_and_ends_hooks_that_run(site: Rol
     site.hold("started")
     azure.advance(START)
     site.wait_for("began", "started")
+    refused = site.apply(state="absent")
+    assert refused.status != 0 and OPEN in refused.text, refused.text
+    site.host.run(["systemctl", "stop", SERVICE])
+    site.host.run(["rm", OPEN])
     site.must_apply(state="absent")
     wait_until(lambda: site.host.run(["pgrep", "--full", "hooks.d"], check=False).returncode == 1, "no hook runs")
     found = site.host.run(
