@@ -143,6 +143,52 @@ def test_same_id_again_is_news_by_the_clock_of_its_reporter():
     ) == [True, False, False, True, True, False, False, False, True]
 
 
+@pytest.mark.parametrize("kind", ["appeared", "started", "gone"])
+def test_report_by_a_clock_that_is_ahead_or_forged_hides_no_report_of_others(kind):
+    moved = {"not_before": "2026-11-21T12:30:00Z"}
+    assert judged(
+        change(kind, 3000, "stranger", resources=["other"]),
+        change("appeared", 1),
+        change("appeared", 2, "vm2"),
+        change("changed", 3, **moved),
+        change("changed", 2, "vm2", **moved),
+        change("started", 5),
+    ) == [True, True, False, True, False, True]
+
+
+def test_first_report_of_a_vm_with_a_known_state_is_not_news_after_it():
+    assert judged(
+        change("appeared"),
+        change("changed", 2, not_before="2026-11-21T12:30:00Z"),
+        change("appeared", 1, "vm2"),
+        change("started", 5),
+        change("appeared", 1, "vm3"),
+        change("gone", 9, ""),
+        change("appeared", 1, "vm4"),
+    ) == [True, True, False, True, False, True, False]
+
+
+def test_state_that_its_reporter_returns_to_is_news_once():
+    moved = {"not_before": "2026-11-21T12:30:00Z"}
+    assert judged(
+        change("appeared"),
+        change("appeared", 1, "vm2"),
+        change("changed", 2, **moved),
+        change("changed", 4),
+        change("changed", 3, "vm2", **moved),
+        change("changed", 5, "vm2"),
+    ) == [True, False, True, True, False, False]
+
+
+def test_states_that_are_remembered_are_bounded():
+    news = News()
+    for minute in range(120):
+        # a VM that flaps, or a sender that fills the memory
+        news.judge(change("appeared", minute, f"vm{minute}", not_before=f"{minute}"))
+    assert not news.judge(change("appeared", 1, "a", not_before="119"))[0]
+    assert news.judge(change("appeared", 1, "b", not_before="0"))[0]
+
+
 def test_report_without_resources_does_not_hide_a_complete_one():
     """Salt omits a list of VMs that is too long."""
     assert judged(
