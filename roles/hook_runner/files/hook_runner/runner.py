@@ -149,10 +149,10 @@ class Runner:
 
     def _collect(self) -> None:
         for number, result in self._runs.collect_finished():
-            maintenance = self.records.maintenance
-            run = maintenance.open_run if maintenance else None
             self.machine.runs.ended(number, _as_hook_result(result), self._clock.now())
-            if maintenance is not None and run is not None and run.number == number:
+            maintenance = self.records.maintenance
+            run = maintenance.run(number) if maintenance else None
+            if maintenance is not None and run is not None:
                 self._hook_ended(run, maintenance.event(run.event))
             self._collected.append(number)
             self.records.has_changed = True  # the next good write lets systemd forget the run

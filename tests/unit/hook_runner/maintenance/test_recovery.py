@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 from hook_runner.maintenance.record import HookResult
@@ -204,6 +206,25 @@ def test_run_that_the_record_lacks_is_taken_over() -> None:
     vm.machine.runs.ended(run.number, HookResult(OK), vm.now)
     vm.act()
     assert vm.prepared() == "ok"
+
+
+def test_runs_that_the_record_lacks_may_end_in_any_order() -> None:
+    vm = Driver(DRAIN, hook("prepare/20-checkpoint"))
+    vm.is_full = True
+    vm.read(event())
+    runs = []
+    for _number in range(2):
+        assert vm.run is not None
+        runs.append(copy.copy(vm.run))
+        vm.end_hook()
+    vm = vm.restarted()
+    for run in runs:
+        vm.machine.runs.adopt(run, vm.now)
+    # systemd answers about the second one first
+    for run in runs[::-1]:
+        vm.machine.runs.ended(run.number, HookResult(OK), vm.now)
+    vm.seconds(1, event())
+    assert (vm.begun, vm.prepared()) == ([], "ok")
 
 
 def test_started_hook_that_was_interrupted_is_repeated_three_runs_at_most() -> None:

@@ -132,6 +132,11 @@ class HookRun:
         return f"{self.stage}/{self.name}"
 
     @property
+    def is_open(self) -> bool:
+        """Whether it has not ended."""
+        return self.state in OPEN_STATES
+
+    @property
     def seconds(self) -> float:
         """The seconds that it may take."""
         return (self.limit - self.began).total_seconds()
@@ -222,10 +227,14 @@ class Maintenance:
         """Return the event with this number, or None."""
         return next((record for record in self.events if record.number == number), None)
 
+    def run(self, number: int) -> HookRun | None:
+        """Return the run with this number, or None."""
+        return next((run for run in self.runs if run.number == number), None)
+
     @property
     def open_run(self) -> HookRun | None:
-        """The run that has not ended; there is one at most."""
-        return next((run for run in self.runs if run.state in OPEN_STATES), None)
+        """The run that has not ended, the first one of several that the record lacked."""
+        return next((run for run in self.runs if run.is_open), None)
 
     @property
     def last_number(self) -> int:

@@ -21,7 +21,6 @@ MAX_RECOVER_RUNS = 20
 class Condition(Enum):
     """The condition of the records on the disk when a process starts."""
 
-    GOOD = "good"
     BEHIND = "behind"  # writes have failed since the last good one, in this boot
     STALE = "stale"  # the same, in an earlier boot
     UNREADABLE = "unreadable"  # the file of the open maintenance
@@ -81,7 +80,7 @@ class Runs:
     def adopt(self, run: HookRun, now: datetime) -> None:
         """Take over a run that no record has: the disk was full, and the daemon was killed."""
         maintenance = self._records.opened(now)
-        if all(run.number != each.number for each in maintenance.runs):
+        if maintenance.run(run.number) is None:
             maintenance.runs.append(run)
             maintenance.runs.sort(key=lambda each: each.number)
             maintenance.may_lack_events = self._records.has_changed = True
@@ -93,8 +92,7 @@ class Runs:
         Records that are behind may lack events and runs. After a reboot no success in them counts: the host may have
         recovered since. Therefore the host recovers also without a record, unless documents list an event.
         """
-        has_none = self._records.maintenance is None
-        if condition is Condition.GOOD or (condition is Condition.BEHIND and has_none):
+        if condition is Condition.BEHIND and self._records.maintenance is None:
             return
         maintenance = self._records.opened(now)
         maintenance.may_lack_events = self._records.has_changed = True
@@ -104,6 +102,7 @@ class Runs:
                     run.state = LOST
 
     def _open(self, number: int) -> HookRun | None:
+        """Return the run with this number if it has not ended; several are open if the record lacked runs."""
         maintenance = self._records.maintenance
-        run = maintenance.open_run if maintenance else None
-        return run if run is not None and run.number == number else None
+        run = maintenance.run(number) if maintenance else None
+        return run if run is not None and run.is_open else None
