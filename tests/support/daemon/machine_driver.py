@@ -90,9 +90,9 @@ class Driver:
     def now(self) -> datetime:
         return EPOCH + timedelta(seconds=self.at)
 
-    def read(self, *events: ScheduledEvent, doubtful: tuple[str, ...] = ()) -> None:
+    def read(self, *events: ScheduledEvent, doubtful: tuple[str, ...] = (), complete: bool = True) -> None:
         """Let the machine take in a document of now, and act."""
-        document = EventDocument(None, events, (), True, self.now, doubtful, sent_at=self.at, sent_by=self.at)
+        document = EventDocument(None, events, (), complete, self.now, doubtful, sent_at=self.at, sent_by=self.at)
         self.machine.observe(self._tracker.observe(document), self.now)
         self.act()
 

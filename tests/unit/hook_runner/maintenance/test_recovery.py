@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 
@@ -169,6 +170,17 @@ def test_recovery_waits_for_documents_if_an_event_is_present() -> None:
 def test_host_recovers_without_a_record_after_two_documents(condition: Condition) -> None:
     vm = Driver(DRAIN, hook("recover/10-join", types=("Freeze",)))
     vm.machine.runs.found(condition, vm.now)
+    vm.seconds(2)
+    assert vm.begun == []
+    vm.seconds(1)
+    assert vm.begun == ["recover/10-join"]
+
+
+@pytest.mark.parametrize("kind", [{"complete": False}, {"doubtful": ("e1",)}])
+def test_host_without_a_record_recovers_when_no_unreadable_entry_may_be_its_event(kind: dict[str, Any]) -> None:
+    vm = Driver(JOIN)
+    vm.machine.runs.found(Condition.UNREADABLE, vm.now)
+    vm.seconds(5, event(vms=()), **kind)
     vm.seconds(2)
     assert vm.begun == []
     vm.seconds(1)

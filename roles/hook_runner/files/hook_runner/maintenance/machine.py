@@ -13,7 +13,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Mapping, NamedTuple
 
-from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.event_types import advises
 from azure_scheduled_events.identity import vm_key
@@ -88,7 +88,9 @@ class Machine:
         self._events = Events(host, self.records)
         self._approvals = Approvals(host)
         self._observation: Observation | None = None
-        self._first_sent_by = 0.0
+        # when the first readable document was requested, and whether such documents would show that an event is gone
+        self._readable_since: float | None = None
+        self._spans_absence = False
         self._reasons: dict[str, Obstacle] = {}
         # what prevented the approval in the last tick; `_reasons` may show a hook that runs instead
         self._obstacles: dict[str, Obstacle] = {}
@@ -223,13 +225,12 @@ class Machine:
     def observe(self, observation: Observation, now: datetime) -> None:
         """Take in the next good document of the tracker, which began with `records.known_events`."""
         is_first = self._observation is None
-        if is_first:
-            self._first_sent_by = observation.document.sent_by
         self._observation = observation
+        self._note_span(observation.document)
         self._approvals.document_received()
         self._compare(observation, is_first, now)
         maintenance = self.records.maintenance
-        if maintenance is not None and maintenance.may_lack_events and self._spans_absence():
+        if maintenance is not None and maintenance.may_lack_events and self._spans_absence:
             maintenance.may_lack_events, self.records.has_changed = False, True
 
     def _compare(self, observation: Observation, is_first: bool, now: datetime) -> None:
@@ -289,12 +290,15 @@ class Machine:
             return False
         if maintenance.events and not maintenance.may_lack_events:
             return self._observation is not None or not maintenance.present
-        return self._observation is not None and (bool(maintenance.present) or self._spans_absence())
+        return self._observation is not None and (bool(maintenance.present) or self._spans_absence)
 
-    def _spans_absence(self) -> bool:
-        """Return True if this process has read documents that would show that an event is gone."""
-        seen = self._observation
-        return seen is not None and seen.documents > 1 and seen.document.sent_at - self._first_sent_by >= GONE_AFTER
+    def _note_span(self, document: EventDocument) -> None:
+        """Note whether the readable documents of this process span the time after which an event is gone."""
+        if document.doubtful or not document.complete:
+            return  # an entry that cannot be read, or has no readable VMs, may be an event of this VM
+        if self._readable_since is None:
+            self._readable_since = document.sent_by
+        self._spans_absence = document.sent_at - self._readable_since >= GONE_AFTER
 
     # -- approvals
 
