@@ -9,6 +9,8 @@ import errno
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
@@ -23,6 +25,7 @@ from hook_runner.maintenance.runs import Condition
 from hook_runner.record_store import RecordStore, Vm
 from hook_runner.records import OK
 from support.daemon.child_processes import fill_up, on_small_disk
+from support.daemon.daemon_process import PYTHONPATH
 from support.daemon.killed_at_change import killed_before
 from support.daemon.record_factory import NOON, after, make_event, make_maintenance, make_record
 from support.daemon.small_disk import Disk
@@ -30,6 +33,16 @@ from support.daemon.small_disk import Disk
 NOBODY = 65534
 FULL = "No space left on device"
 OPEN = "maintenance.json"
+# recovers without the record in the directory of its argument
+IN_SANDBOX = """
+import sys
+from hook_runner.clock import wall_clock
+from hook_runner.record_store import RecordStore
+store = RecordStore(sys.argv[1], "one", print)
+store.load()
+store.records.opened(wall_clock())
+assert store.write(), store.error
+"""
 
 
 @pytest.fixture
@@ -183,10 +196,14 @@ def test_kill_at_each_change_after_a_full_disk_loses_no_event(tmp_path: Path, di
     assert store.conditions == [] and markers(directory) == ["clean"]
 
 
-def test_kill_at_each_change_while_a_record_is_set_aside_loses_no_recovery(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["random", "link"])
+def test_kill_at_each_change_while_a_record_is_set_aside_loses_no_recovery(tmp_path: Path, damage: str) -> None:
+    damaged_files = {}
+
     def damaged(directory: Path) -> None:
         save(start(directory))
-        (directory / OPEN).write_text("damaged")
+        DAMAGE[damage](directory / OPEN)
+        damaged_files[directory] = (directory / OPEN).lstat().st_ino
 
     for name, directory in killed_at_each_change(
         tmp_path, lambda directory: recover_without_a_record(start(directory)), damaged
@@ -195,7 +212,7 @@ def test_kill_at_each_change_while_a_record_is_set_aside_loses_no_recovery(tmp_p
         assert (store.records.maintenance is None) == (store.conditions == [Condition.UNREADABLE]), name
         recover_without_a_record(store)
         assert start(directory).conditions == [] and markers(directory) == ["clean"], name
-        assert [Path(path, OPEN).read_text() for path in store.set_aside()] == ["damaged"], name
+        assert [Path(path, OPEN).lstat().st_ino for path in store.set_aside()] == [damaged_files[directory]], name
 
 
 def test_kill_at_each_change_while_another_vm_begins_leaves_it_no_record(tmp_path: Path) -> None:
@@ -266,6 +283,18 @@ def test_maintenance_of_another_user_is_not_trusted(directory: Path) -> None:
     os.chown(directory / OPEN, NOBODY, -1)
     said: list[str] = []
     assert start(directory, said=said).conditions == [Condition.UNREADABLE] and f"belongs to user {NOBODY}" in said[0]
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can give files away")
+def test_maintenance_of_another_user_is_set_aside_without_privileges(directory: Path) -> None:
+    save(start(directory))
+    os.chown(directory / OPEN, NOBODY, -1)
+    # as in the sandbox of the unit
+    sandbox = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-c", IN_SANDBOX, str(directory)]
+    subprocess.run(sandbox, env={**os.environ, "PYTHONPATH": PYTHONPATH}, check=True)
+    again = start(directory)
+    assert again.conditions == [] and again.records.maintenance is not None
+    assert [os.listdir(path) for path in again.set_aside()] == [[OPEN]]
 
 
 @pytest.mark.parametrize("damage", ["empty", "later version", "link"])

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from datetime import datetime
 from typing import Any, Callable, NamedTuple, TypeVar
 
@@ -209,15 +208,21 @@ class RecordStore:
         os.makedirs(self._path(aside), 0o700, exist_ok=True)
         while self._unusable:
             name = self._unusable[0]
-            kept = f"{aside}/{os.path.basename(name)}"
-            path = self._path(name)
             with contextlib.suppress(FileNotFoundError):  # an administrator has removed it
-                if name == OPEN and self.records.maintenance is not None and stat.S_ISREG(os.lstat(path).st_mode):
-                    with contextlib.suppress(FileExistsError):
-                        os.link(path, self._path(kept))
-                else:
-                    self._move(name, kept)
+                self._keep(name, f"{aside}/{os.path.basename(name)}")
             self._unusable.pop(0)
+
+    def _keep(self, name: str, kept: str) -> None:
+        """Move a file or folder; the file that a maintenance is about to replace gets a second name. Raises OSError."""
+        if name == OPEN and self.records.maintenance is not None:
+            try:
+                os.link(self._path(name), self._path(kept), follow_symlinks=False)
+                return
+            except FileExistsError:
+                return  # a process that was killed in this second has done it
+            except PermissionError:
+                pass  # the kernel links no folder, and in the sandbox of the daemon no file of another user
+        self._move(name, kept)
 
     def _make_folder(self, path: str) -> None:
         if not os.path.isdir(path):
