@@ -161,17 +161,17 @@ class VirtualRuns:
         self._watched.add(number)
         self._units.start(number, hook, variables, limit, memo)
 
-    def adopt(self, number: int, stage: str, hook: str) -> bool:
+    def adopt(self, number: int, stage: str, hook: str, limit: float) -> bool:
         if number in self._units.by_number:
             self._watched.add(number)
         return number in self._watched
 
-    def find_lost(self, known: set[int]) -> list[LostRun]:
+    def find_lost(self, last_number: int) -> list[LostRun]:
         units = [unit for unit in self._units.by_number.values() if unit.number not in self._watched]
         for unit in units:
-            if unit.number in known:
+            if unit.number <= last_number:
                 self.end_unit(unit.number, unit.stage, unit.name)
-        return [LostRun(unit.number, unit.stage, unit.name, unit.memo) for unit in units if unit.number not in known]
+        return [LostRun(unit.number, unit.stage, unit.name, unit.memo) for unit in units if unit.number > last_number]
 
     def end_unit(self, number: int, stage: str, hook: str) -> None:
         self._units.by_number.pop(number, None)

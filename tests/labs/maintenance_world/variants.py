@@ -290,7 +290,7 @@ class FreesUnitsAtOnce(VirtualRuns):
 class AdoptsNothing(VirtualRuns):
     """A unit that the record lacks is not taken over."""
 
-    def find_lost(self, known: set[int]) -> list[LostRun]:
+    def find_lost(self, last_number: int) -> list[LostRun]:
         return []
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 from datetime import datetime
-from typing import Any, Callable, NamedTuple, TypeVar
+from typing import Any, Callable, NamedTuple, Tuple, TypeVar
 
 from azure_scheduled_events import durable_file
 from azure_scheduled_events.tracking import Tracker
@@ -35,6 +35,9 @@ CLEAN, STALE = "clean", "stale-"
 ASIDE = "set-aside"
 
 _Content = TypeVar("_Content")
+# of the tracker: keys of the events that had come back, and of those that were gone
+_Memory = Tuple[Tuple[str, ...], Tuple[str, ...]]
+_NO_MEMORY: _Memory = ((), ())
 
 
 class Vm(NamedTuple):
@@ -61,7 +64,7 @@ class RecordStore:
         tracker: its memory is written, too.
         vm: the VM whose records these are.
         conditions: what was found at the start.
-        known_runs: the numbers of the runs that the files have.
+        last_number: the highest number in the files at the start.
         error: a sentence while something is not on disk; None while everything is.
         failing_since: when that began; None while everything is on disk.
     """
@@ -72,7 +75,7 @@ class RecordStore:
         self.directory = directory
         self.vm = Vm()
         self.conditions: list[Condition] = []
-        self.known_runs: set[int] = set()
+        self.last_number = 0
         self.error: str | None = None
         self.failing_since: datetime | None = None
         self._boot, self._say, self._now = boot, say, now
@@ -82,16 +85,7 @@ class RecordStore:
 
     def load(self) -> None:
         """Read everything. It never fails: a file that cannot be used is set aside."""
-        state, vm = State(), Vm()
-        memory: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-        data = self._usable(STATE, record_files.read) or {}
-        if data:
-            try:
-                state = state_from_json(data)
-                vm = Vm(**{name: str(value) for name, value in data["vm"].items()})
-                memory = tuple(map(str, data["returned"])), tuple(map(str, data["gone"]))
-            except (AttributeError, KeyError, TypeError, ValueError) as error:
-                self._cannot_use(STATE, error)
+        state, self.vm, memory = self._usable(STATE, _read_state) or (State(), Vm(), _NO_MEMORY)
         maintenance = self._usable(OPEN, _read_maintenance)
         if OPEN in self._unusable:
             self.conditions.append(Condition.UNREADABLE)
@@ -101,23 +95,15 @@ class RecordStore:
             self.conditions.append(Condition.BEHIND if is_same_boot else Condition.STALE)
         newest = (self._usable(HISTORY, record_files.numbers) or [])[-1:]
         closed = [self._usable(name_of(number), _read_maintenance) for number in newest]
-        known = [each for each in (*closed, maintenance) if each is not None]
-        self.known_runs = {run.number for each in known for run in each.runs}
-        self.vm = vm
+        self.last_number = max((each.last_number for each in (*closed, maintenance) if each is not None), default=0)
         is_closed = maintenance is not None and maintenance.ended is not None
-        self._begin(state, None if is_closed else maintenance, [each.last_number for each in known], memory)
+        self._begin(state, None if is_closed else maintenance, memory)
         if maintenance is not None and is_closed:
             self.records.finished.append(maintenance)  # a kill came before the rename
 
-    def _begin(
-        self,
-        state: State,
-        maintenance: Maintenance | None,
-        numbers: list[int] | None = None,
-        memory: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
-    ) -> None:
+    def _begin(self, state: State, maintenance: Maintenance | None, memory: _Memory = _NO_MEMORY) -> None:
         # numbers begin at the time in milliseconds; therefore they are new even if files were lost
-        last_number = max([int(self._now().timestamp() * 1000), *(numbers or ())])
+        last_number = max(int(self._now().timestamp() * 1000), self.last_number)
         self.records = OpenRecords(state, maintenance, last_number)
         self.records.has_changed = True  # the first write shows whether the disk takes it
         self.tracker = Tracker(self.records.known_events(), *memory)
@@ -169,13 +155,10 @@ class RecordStore:
             return read(self._path(name))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
-            self._cannot_use(name, error)
+        except (AttributeError, KeyError, OSError, TypeError, ValueError) as error:
+            self._say(f"{self._path(name)} cannot be used: {error}; it is moved to {ASIDE}")
+            self._unusable.append(name)
             return None
-
-    def _cannot_use(self, name: str, error: Exception) -> None:
-        self._say(f"{self._path(name)} cannot be used: {error}; it is moved to {ASIDE}")
-        self._unusable.append(name)
 
     def _write_all(self) -> None:
         """Write everything, and rename the marker. Raises OSError."""
@@ -262,6 +245,12 @@ class RecordStore:
         if not markers:
             os.close(os.open(self._path(name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         durable_file.sync_folder(self.directory)
+
+
+def _read_state(path: str) -> tuple[State, Vm, _Memory]:
+    data = record_files.read(path)
+    vm = Vm(**{name: str(value) for name, value in data["vm"].items()})
+    return state_from_json(data), vm, (tuple(map(str, data["returned"])), tuple(map(str, data["gone"])))
 
 
 def _read_maintenance(path: str) -> Maintenance:

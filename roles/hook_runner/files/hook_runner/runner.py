@@ -221,19 +221,18 @@ class Runner:
     def _adopt_runs(self) -> None:
         """Take over the runs of an earlier daemon, also those that no record has."""
         now, maintenance = self._clock.now(), self.records.maintenance
-        run = maintenance.open_run if maintenance else None
-        if run is not None:
-            if self._runs.adopt(run.number, run.stage, run.name):
+        for run in [each for each in (maintenance.runs if maintenance else ()) if each.is_open]:
+            if self._runs.adopt(run.number, run.stage, run.name, run.seconds):
                 self.machine.runs.started(run.number)
             else:
                 self.machine.runs.lost(run.number, now)
-        for lost in self._runs.find_lost(self.store.known_runs):
+        for lost in self._runs.find_lost(self.store.last_number):
             try:
                 found = run_from_json(json.loads(lost.memo))
             except ValueError:
                 self._runs.end_unit(lost.number, lost.stage, lost.hook)
                 continue
-            if self._runs.adopt(lost.number, lost.stage, lost.hook):
+            if self._runs.adopt(found.number, found.stage, found.name, found.seconds):
                 self.machine.runs.adopt(found, now)
 
     def _log(self) -> None:

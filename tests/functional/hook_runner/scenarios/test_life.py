@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -90,6 +91,24 @@ def test_failed_recovery_is_shown_and_repeated_with_growing_pauses_across_restar
     vm.poll(after=40)
     assert len(vm.ran("recover")) == 4 and vm.runner.records.maintenance is None
     assert vm.times_logged("closed: recovered; outcome") == 1
+
+
+def test_record_with_two_open_runs_holds_nothing_up(azure: Azure, vm: RunnerHarness) -> None:
+    vm.hook("prepare/10-a", HANGS)
+    event = azure.schedule("Reboot", hold=True)
+    vm.poll()
+    # the daemon took over two runs after a full disk, and was killed; systemd has no unit of the second one
+    record = vm.folder / "state/maintenance.json"
+    content = json.loads(record.read_text())
+    (run,) = content["runs"]
+    content["runs"].append({**run, "number": run["number"] + 1})
+    record.write_text(json.dumps(content))
+    vm.restart()
+    vm.poll(after=1)
+    vm.release("prepare/10-a")
+    vm.settle()
+    assert vm.steps(event) == [("prepare/10-a", "ok"), ("prepare/10-a", "interrupted")]
+    assert azure.approvals() == [("vm1", event)]
 
 
 @pytest.mark.parametrize("how", ["damaged", "full"])

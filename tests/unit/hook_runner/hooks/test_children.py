@@ -14,7 +14,7 @@ import pytest
 
 from hook_runner.log import LogHandler, log_to, set_level
 from hook_runner.records import Cause
-from support.daemon.runs_harness import RunsHarness, marked
+from support.daemon.runs_harness import LONG, RunsHarness, marked
 from support.wait import wait_until
 
 
@@ -78,5 +78,5 @@ def test_child_is_ended_at_its_limit(runs: RunsHarness) -> None:
 
 
 def test_no_run_of_an_earlier_daemon_is_found(runs: RunsHarness) -> None:
-    assert runs.hook_runs.find_lost(set()) == [] and not runs.hook_runs.adopt(1, "prepare", "10-hook")
+    assert runs.hook_runs.find_lost(0) == [] and not runs.hook_runs.adopt(1, "prepare", "10-hook", LONG)
     assert runs.hook_runs.obstacle(1) is None

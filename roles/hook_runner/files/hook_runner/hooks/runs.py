@@ -129,23 +129,23 @@ class HookRuns:
         self._active[number] = run
         self._look(run)
 
-    def adopt(self, number: int, stage: str, hook: str) -> bool:
+    def adopt(self, number: int, stage: str, hook: str, limit: float) -> bool:
         """Watch a run of an earlier daemon; return False if systemd has no unit of it.
 
-        `collect_finished` returns its result.
+        `limit` is that of its start. `collect_finished` returns its result.
         """
         if self._systemd is None:
             return False
-        run = UnitRun(self._systemd, units.unit_name(stage, hook, number), self._ends)
+        run = UnitRun(self._systemd, units.unit_name(stage, hook, number), self._ends, limit)
         self._look(run)
         if run.exists:
             self._active[number] = run
         return run.exists
 
-    def find_lost(self, known: set[int]) -> list[LostRun]:
-        """Return the runs of units that were not adopted and are not known, by number; end the units of the others.
+    def find_lost(self, last_number: int) -> list[LostRun]:
+        """Return the runs of units that no record has, by number; end the units of the others that were not adopted.
 
-        A run is known if a record has its result.
+        `last_number` is the highest number in the records: those have each run up to it, or have had it.
         """
         found = []
         for name, state in (self._systemd.states(units.PREFIX + "*") if self._systemd else {}).items():
@@ -153,7 +153,7 @@ class HookRuns:
             if parsed is None or parsed[2] in self._active or not state.exists:
                 continue
             stage, hook, number = parsed
-            if number in known:
+            if number <= last_number:
                 self.end_unit(number, stage, hook)
                 continue
             memo = b""

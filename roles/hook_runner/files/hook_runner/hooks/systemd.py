@@ -118,13 +118,13 @@ class Systemd:
 
 
 class UnitRun(Run):
-    """A hook that runs in a unit. `limit` is that of the run; 0 if it is unknown.
+    """A hook that runs in a unit; `limit` is that of its start, in seconds.
 
     Attributes:
         exists: whether systemd had the unit at the last look, or did not answer.
     """
 
-    def __init__(self, systemd: Systemd, name: str, ends: select.epoll, limit: float = 0.0) -> None:
+    def __init__(self, systemd: Systemd, name: str, ends: select.epoll, limit: float) -> None:
         super().__init__(ends)
         self.exists = True
         self._systemd = systemd

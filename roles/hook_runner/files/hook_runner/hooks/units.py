@@ -132,7 +132,7 @@ def result_of(state: UnitState, limit: float, output: str) -> RunResult:
     """Return the result of a run from the last state of its unit.
 
     Success is exit status 0 and only that: systemd also calls it a success if TERM, HUP or INT of another program
-    ended the hook. `limit` is that of the run; 0 if it is unknown.
+    ended the hook. `limit` is that of the run.
 
     1. Without an end of the main process systemd could not start it; a unit that is not known was stopped.
     2. The same holds for the exit status by which systemd reports that it could not execute the program.
