@@ -145,7 +145,7 @@ class VirtualRuns:
         self._units = units
         self._watched: set[int] = set()
 
-    def obstacle(self, seconds: float) -> str | None:
+    def obstacle(self, seconds: float | None) -> str | None:
         return "the next boot" if self._units.is_going_down else None
 
     def start(

@@ -169,8 +169,12 @@ class Runner:
 
     def _may_begin(self) -> bool:
         """Return whether a hook may begin; `waiting_for` says why not."""
-        if self.records.maintenance is None or self.is_busy:
+        if self.is_busy:
             return True
+        if self.records.maintenance is None:
+            # a hook of an event that is taken up now waits from the next tick on
+            self.waiting_for = ""
+            return self._runs.obstacle(None) is None
         now = self._clock.now()
         left = [each.event.seconds_left(now) for each in self.records.present if not each.is_started]
         obstacle = self._runs.obstacle(min(left, default=float("inf")))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 
 import pytest
@@ -92,3 +93,17 @@ def test_result_stays_until_its_record_is_written_so_that_a_kill_prepares_once(
     vm.poll(after=1)
     assert vm.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
     vm.wait(lambda: vm.systemd.units() == [])
+
+
+def test_first_hook_of_a_maintenance_waits_for_room_too(
+    azure: Azure, vm: RunnerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vm.poll()
+    with monkeypatch.context() as full:
+        full.setattr(os, "statvfs", lambda path: os.statvfs_result((4096, 4096, 100, 0, 0, 0, 0, 0, 0, 255)))
+        azure.schedule("Reboot", hold=True)
+        vm.poll(after=1)
+        (shown,) = vm.status()["events"]
+        assert (vm.ran(), shown["reason_code"]) == ([], "hook_waits")
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a"] and vm.runner.waiting_for == ""

@@ -228,7 +228,10 @@ def test_full_run_directory_delays_a_hook_and_then_it_runs_as_a_child(runs: Runs
         hook_runs = HookRuns(str(disk), {}, 5.0, lambda: now[0], Systemd(str(runs.systemd.folder)))
         assert hook_runs.obstacle(40) is None
         fill_up(str(disk / "others"))
-        assert hook_runs.obstacle(40) == "room in /run" and hook_runs.next_check_in() == 1001.0
+        # while no hook waits, its time does not pass
+        assert hook_runs.obstacle(None) == "room in /run" and hook_runs.next_check_in() is None
+        now[0] += 100
+        assert hook_runs.obstacle(40) == "room in /run" and hook_runs.next_check_in() == 1101.0
         now[0] += 9
         assert hook_runs.obstacle(40) == "room in /run"
         now[0] += 1

@@ -84,11 +84,11 @@ class HookRuns:
         self._held_until = float("-inf")
         self._full_since = float("inf")
 
-    def obstacle(self, seconds: float) -> str | None:
+    def obstacle(self, seconds: float | None) -> str | None:
         """Return why no hook should be started now, to complete a clause with "waits for"; None if it may start.
 
-        `seconds` is the time that the hook has. If /run is full, the hook waits for a part of it, at most
-        ROOM_TIMEOUT. Then it may start, as a child of this process.
+        `seconds` is the time that the next hook has; None if no hook waits. If /run is full, the hook waits for a part
+        of it, at most ROOM_TIMEOUT. Then it may start, as a child of this process.
         """
         now = self._clock()
         if now < self._held_until:
@@ -98,6 +98,9 @@ class HookRuns:
         if self._systemd is None or self._has_room():
             self._full_since = float("inf")
             return None
+        if seconds is None:
+            self._full_since = float("inf")
+            return f"room in {RUN}"
         self._full_since = min(now, self._full_since)
         return f"room in {RUN}" if now - self._full_since < min(ROOM_TIMEOUT, seconds * ROOM_PART) else None
 
