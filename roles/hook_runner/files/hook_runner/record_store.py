@@ -20,12 +20,7 @@ from hook_runner import record_files
 from hook_runner.clock import wall_clock
 from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import Maintenance, State
-from hook_runner.maintenance.record_json import (
-    maintenance_from_json,
-    maintenance_to_json,
-    state_from_json,
-    state_to_json,
-)
+from hook_runner.maintenance.record_json import maintenance_from_json, state_from_json, state_to_json, to_json
 from hook_runner.maintenance.runs import Condition
 from hook_runner.permissions import make_folder, trusted_owners
 from hook_runner.record_files import HISTORY, OPEN, STATE, name_of
@@ -167,11 +162,11 @@ class RecordStore:
         self._make_folder(self._path(HISTORY))
         while self.records.finished:
             maintenance = self.records.finished[0]
-            record_files.write(self._path(OPEN), maintenance_to_json(maintenance))
+            record_files.write(self._path(OPEN), to_json(maintenance))
             self._move(OPEN, name_of(maintenance.number))
             self.records.finished.pop(0)
         if self.records.maintenance is not None:
-            record_files.write(self._path(OPEN), maintenance_to_json(self.records.maintenance))
+            record_files.write(self._path(OPEN), to_json(self.records.maintenance))
         record_files.write(self._path(STATE), self._state())
         self._mark(CLEAN)
 

@@ -32,7 +32,7 @@ from hook_runner.maintenance.inputs import input_of
 from hook_runner.maintenance.machine import TICK_INTERVAL, Effects, Machine
 from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookResult, HookRun
-from hook_runner.maintenance.record_json import run_from_json, run_to_json
+from hook_runner.maintenance.record_json import run_from_json, to_json
 from hook_runner.permissions import permission_problem, trusted_owners
 from hook_runner.record_store import RecordStore
 from hook_runner.records import ACCEPTED, FAILED, INTERRUPTED, OK, TIMEOUT, Cause
@@ -209,7 +209,7 @@ class Runner:
         kill_after = seconds_to_kill(record, run.limit, most) if record and run.is_cut_short else most
         log.debug("%s: it runs %s with the variables %s", run.title, hook.path, " ".join(sorted(given[1])))
         try:
-            memo = json.dumps(run_to_json(run)).encode("ascii")
+            memo = json.dumps(to_json(run)).encode("ascii")
             self._runs.start(run.number, hook, *given, run.seconds, memo, kill_after)
         except Stopping:
             self.machine.runs.lost(run.number, now)  # it has not begun

@@ -19,7 +19,7 @@ import pytest
 
 from hook_runner import record_files
 from hook_runner.cli.main import main
-from hook_runner.maintenance.record_json import maintenance_to_json
+from hook_runner.maintenance.record_json import to_json
 from hook_runner.service.control_socket import send_request
 from support.daemon.child_processes import in_child
 from support.daemon.daemon_process import DaemonProcess
@@ -250,7 +250,7 @@ def test_history_over_the_socket_says_what_it_leaves_out(azure: Azure) -> None:
         (folder / "config.yml").chmod(0o644)
         vm.start()
         for number in range(1, 202):
-            data = maintenance_to_json(make_maintenance(number, is_open=False))
+            data = to_json(make_maintenance(number, is_open=False))
             record_files.write(str(folder / "state" / record_files.name_of(number)), data)
 
         def history_of_nobody(*arguments: str) -> tuple[int, int, str]:

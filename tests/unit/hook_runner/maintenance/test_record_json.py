@@ -12,11 +12,10 @@ import pytest
 
 from hook_runner.maintenance.record_json import (
     maintenance_from_json,
-    maintenance_to_json,
     run_from_json,
-    run_to_json,
     state_from_json,
     state_to_json,
+    to_json,
 )
 from hook_runner.records import FAILED
 from support.daemon.machine_driver import Driver, event, hook, rules
@@ -37,19 +36,28 @@ def vm() -> Driver:
 def test_records_come_back_from_json_as_they_were(vm: Driver) -> None:
     state, maintenance = vm.records.state, vm.records.maintenance
     assert maintenance is not None and maintenance.runs and state.pause and state.observed and state.past
-    assert maintenance_from_json(json.loads(json.dumps(maintenance_to_json(maintenance)))) == maintenance
+    assert maintenance_from_json(json.loads(json.dumps(to_json(maintenance)))) == maintenance
     assert state_from_json(json.loads(json.dumps(state_to_json(state)))) == state
-    assert run_from_json(json.loads(json.dumps(run_to_json(maintenance.runs[0])))) == maintenance.runs[0]
+    assert run_from_json(json.loads(json.dumps(to_json(maintenance.runs[0])))) == maintenance.runs[0]
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"runs": None}, {"began": 5}, {"future": 1}, {"events": [{}]}, {"timeline": [[]]}, {"runs": [{"state": "ok"}]}],
+    [
+        {"runs": None},
+        {"began": 5},
+        {"began": "2026-11-23T00:00:00"},
+        {"number": "5"},
+        {"future": 1},
+        {"events": [{}]},
+        {"timeline": [[]]},
+        {"runs": [{"state": "ok"}]},
+    ],
     ids=str,
 )
 def test_maintenance_of_another_version_is_refused(vm: Driver, change: dict[str, Any]) -> None:
     assert vm.records.maintenance is not None
-    data = {**maintenance_to_json(vm.records.maintenance), **change}
+    data = {**to_json(vm.records.maintenance), **change}
     with pytest.raises(ValueError):
         maintenance_from_json(data)
 
