@@ -141,6 +141,14 @@ def test_preempt_ends_at_once_a_hook_that_may_last_longer_than_it() -> None:
     assert (vm.prepared("e1"), vm.prepared("e2"), len(vm.begun)) == ("ok", "ok", 2)
 
 
+def test_hook_that_ignores_term_is_killed_sooner_for_a_preempt() -> None:
+    vm = Driver(hook("prepare/10-drain", timeout=3600), kill_after=60)
+    vm.read(event())
+    vm.seconds(4)
+    vm.seconds(3, event("e2", "Preempt", not_before=vm.at + 31))
+    assert vm.ended == [("prepare/10-drain", 60), ("prepare/10-drain", 7.5)]
+
+
 def test_event_whose_hooks_need_most_of_its_time_gets_it() -> None:
     needy = hook("prepare/05-stop", types=("Redeploy",), needs=80, timeout=80)
     vm = Driver(hook("prepare/10-drain", timeout=60), needy)

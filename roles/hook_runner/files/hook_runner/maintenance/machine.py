@@ -10,7 +10,7 @@ and what counts follows from the order of its hook runs.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Mapping, NamedTuple
 
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
@@ -46,7 +46,7 @@ PREPARING, PREPARED, IN_PROGRESS, RECOVERING = PHASES = ("preparing", "prepared"
 
 
 class End(NamedTuple):
-    """A running hook gets TERM now, and KILL after some seconds."""
+    """A running hook gets TERM now, unless it has got it, and KILL after some seconds at most."""
 
     run: HookRun
     kill_after: float
@@ -94,8 +94,9 @@ class Machine:
         self._reasons: dict[str, Obstacle] = {}
         # what prevented the approval in the last tick; `_reasons` may show a hook that runs instead
         self._obstacles: dict[str, Obstacle] = {}
-        # the run that this process has ended, and the event whose approval is noted and not sent yet
-        self._ended = 0
+        # the run that this process has ended, and when it gets KILL
+        self._ended: tuple[int, datetime] | None = None
+        # the event whose approval is noted and not sent yet
         self._noted = ""
 
     # -- the cycle
@@ -163,9 +164,9 @@ class Machine:
             self._events.take_up(record, moment.now)
 
     def _end_hook(self, maintenance: Maintenance, plan: HookPlan, now: datetime) -> End | None:
-        """Note why the run has to end, and end it once in the life of this process."""
+        """Note why the run has to end, and end it; end it again if it has to get KILL sooner than before."""
         run = maintenance.open_run
-        if run is None or run.number == self._ended:
+        if run is None:
             return None
         if run.ending is Cause.NONE:
             run.ending = plan.ending(run)
@@ -174,8 +175,12 @@ class Machine:
             if run.ending is Cause.DEADLINE:
                 run.limit = now  # the hook is repeated if NotBefore moves behind this time
             self.records.note(now, "hook-ending", f"{run.title}: {reasons.ENDINGS[run.ending]}")
-        self._ended = run.number
-        return End(run, plan.kill_after(run))
+        kill_after = plan.kill_after(run)
+        kill_at = now + timedelta(seconds=kill_after)
+        if self._ended is not None and self._ended[0] == run.number and self._ended[1] <= kill_at:
+            return None
+        self._ended = run.number, kill_at
+        return End(run, kill_after)
 
     def _begin_hook(self, maintenance: Maintenance, plan: HookPlan, now: datetime) -> HookRun | None:
         found = plan.next_hook() if maintenance.open_run is None else None
