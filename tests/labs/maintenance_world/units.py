@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hook_runner.hooks.discovery import Hook
-from hook_runner.hooks.one_run import RunResult
+from hook_runner.hooks.one_run import RunOrder, RunResult
 from hook_runner.hooks.runs import LostRun
 from hook_runner.hooks.systemd import Stopping
 from hook_runner.record_store import RecordStore
@@ -93,27 +92,27 @@ class Units:
         self.now = now
         self._draw, self._began, self._stopped, self._ended = draw, began, stopped, ended
 
-    def start(self, number: int, hook: Hook, variables: Mapping[str, str], limit: float, memo: bytes) -> None:
+    def start(self, order: RunOrder) -> None:
         if self.is_going_down:
             raise Stopping("the host shuts down")
+        hook, given = order.hook, order.environment
         now, found = self.now(), self._draw(hook.stage, hook.name)
-        key, event_type = variables["EVENT_ID"].casefold(), variables["EVENT_TYPE"]
         unit = Unit(
-            number,
+            order.number,
             hook.stage,
             hook.name,
-            key,
-            event_type,
-            memo,
+            given["EVENT_ID"].casefold(),
+            given["EVENT_TYPE"],
+            order.memo,
             now,
             now + found.seconds,
             found.exit_status,
             found.ignores_term,
         )
-        if found.seconds > limit:
-            unit.ends, unit.exit_status, unit.cause = now + limit, _SIGTERM, Cause.TIME_LIMIT
+        if found.seconds > order.limit:
+            unit.ends, unit.exit_status, unit.cause = now + order.limit, _SIGTERM, Cause.TIME_LIMIT
         self._began(unit)
-        self.by_number[number] = unit
+        self.by_number[order.number] = unit
 
     def stop(self, unit: Unit, kill_after: float) -> None:
         """Send TERM, and KILL after some seconds."""
@@ -148,18 +147,9 @@ class VirtualRuns:
     def obstacle(self, seconds: float | None) -> str | None:
         return "the next boot" if self._units.is_going_down else None
 
-    def start(
-        self,
-        number: int,
-        hook: Hook,
-        input: bytes,
-        variables: Mapping[str, str],
-        limit: float,
-        memo: bytes = b"",
-        kill_after: float | None = None,
-    ) -> None:
-        self._watched.add(number)
-        self._units.start(number, hook, variables, limit, memo)
+    def start(self, order: RunOrder) -> None:
+        self._watched.add(order.number)
+        self._units.start(order)
 
     def adopt(self, number: int, stage: str, hook: str, limit: float) -> bool:
         if number in self._units.by_number:

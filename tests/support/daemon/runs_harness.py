@@ -14,7 +14,7 @@ from typing import Any
 
 from hook_runner.config.settings import HookSettings
 from hook_runner.hooks.discovery import Hook
-from hook_runner.hooks.one_run import RunResult
+from hook_runner.hooks.one_run import RunOrder, RunResult
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
 from support.daemon.hook_scripts import processes_with
@@ -68,7 +68,8 @@ class RunsHarness:
         limit: float = LONG,
         hook_runs: HookRuns | None = None,
     ) -> None:
-        (hook_runs or self.hook_runs).start(number, hook, input, variables or {}, limit)
+        hook_runs = hook_runs or self.hook_runs
+        hook_runs.start(RunOrder(number, hook, input, variables or {}, limit, hook_runs.kill_after))
 
     def result(self, number: int = 1, hook_runs: HookRuns | None = None) -> RunResult:
         ended = wait_until((hook_runs or self.hook_runs).collect_finished, f"the result of {number}")

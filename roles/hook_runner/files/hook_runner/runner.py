@@ -20,7 +20,7 @@ from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
 from hook_runner.gates import open_gates
 from hook_runner.hooks.discovery import Hook, Hooks
-from hook_runner.hooks.one_run import RunResult
+from hook_runner.hooks.one_run import RunOrder, RunResult
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Stopping
 from hook_runner.identification import Identification
@@ -203,14 +203,14 @@ class Runner:
         if problem is not None:
             self.machine.runs.ended(run.number, HookResult(FAILED, Cause.REFUSED, problem), now)
             return
-        given = input_of(run, maintenance, self.own_name, now)
+        given, variables = input_of(run, maintenance, self.own_name, now)
         record = maintenance.event(run.event)
         most = self.settings.kill_after
         kill_after = seconds_to_kill(record, run.limit, most) if record and run.is_cut_short else most
-        log.debug("%s: it runs %s with the variables %s", run.title, hook.path, " ".join(sorted(given[1])))
+        log.debug("%s: it runs %s with the variables %s", run.title, hook.path, " ".join(sorted(variables)))
+        memo = json.dumps(to_json(run)).encode("ascii")
         try:
-            memo = json.dumps(to_json(run)).encode("ascii")
-            self._runs.start(run.number, hook, *given, run.seconds, memo, kill_after)
+            self._runs.start(RunOrder(run.number, hook, given, variables, run.seconds, kill_after, memo))
         except Stopping:
             self.machine.runs.lost(run.number, now)  # it has not begun
         except OSError as error:

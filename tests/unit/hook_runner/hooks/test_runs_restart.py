@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+from hook_runner.hooks.one_run import RunOrder
 from hook_runner.hooks.runs import HookRuns, LostRun
 from hook_runner.hooks.systemd import Refused, Stopping, Systemd
 from hook_runner.hooks.units import DAEMON
@@ -28,13 +29,14 @@ SCRIPT = """
 import sys
 from hook_runner.config.settings import HookSettings
 from hook_runner.hooks.discovery import Hook
+from hook_runner.hooks.one_run import RunOrder
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
 run_directory, systemd, mark, path = sys.argv[1:5]
 runs = HookRuns(run_directory, {"MARK": mark}, 5.0, systemd=Systemd(systemd))
 print("ready", flush=True)
 sys.stdin.readline()
-runs.start(1, Hook("prepare", "10-hook", path, HookSettings(), None), b"{}", {}, 30.0, %r)
+runs.start(RunOrder(1, Hook("prepare", "10-hook", path, HookSettings(), None), b"{}", {}, 30.0, 5.0, %r))
 print("started", flush=True)
 sys.stdin.read()
 """
@@ -236,7 +238,7 @@ def test_full_run_directory_delays_a_hook_and_then_it_runs_as_a_child(runs: Runs
         assert hook_runs.obstacle(40) == "room in /run"
         now[0] += 1
         assert hook_runs.obstacle(40) is None
-        hook_runs.start(1, hook, b"given ", {"EVENT_ID": "E-1"}, 40)
+        hook_runs.start(RunOrder(1, hook, b"given ", {"EVENT_ID": "E-1"}, 40, 5.0))
         ((number, result),) = wait_until(hook_runs.collect_finished, "the result")
         assert (number, result.exit_status, result.output) == (1, 0, "given E-1\n")
         hook_runs.remove(1)

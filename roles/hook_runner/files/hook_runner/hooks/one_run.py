@@ -29,9 +29,10 @@ class RunOrder(NamedTuple):
     Attributes:
         number: of the run; no other run ever has it.
         input: for stdin.
-        environment: all variables of the hook.
+        environment: variables of the hook; HookRuns adds those that all hooks have.
         limit: seconds after which systemd sends TERM, also without the daemon.
         kill_after: seconds between TERM and KILL.
+        memo: for a daemon whose records lack the run.
     """
 
     number: int
@@ -40,6 +41,7 @@ class RunOrder(NamedTuple):
     environment: Mapping[str, str]
     limit: float
     kill_after: float
+    memo: bytes = b""
 
 
 class RunResult(NamedTuple):

@@ -17,7 +17,6 @@ from typing import Callable, NamedTuple
 
 from hook_runner.hooks import units
 from hook_runner.hooks.children import ChildRun
-from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.one_run import TOO_LONG, Run, RunOrder, RunResult
 from hook_runner.hooks.systemd import Stopping, Systemd, UnitRun
 from hook_runner.records import Cause
@@ -104,32 +103,19 @@ class HookRuns:
         self._full_since = min(now, self._full_since)
         return f"room in {RUN}" if now - self._full_since < min(ROOM_TIMEOUT, seconds * ROOM_PART) else None
 
-    def start(
-        self,
-        number: int,
-        hook: Hook,
-        input: bytes,
-        variables: Mapping[str, str],
-        limit: float,
-        memo: bytes = b"",
-        kill_after: float | None = None,
-    ) -> None:
-        """Run a hook that gets `input` on stdin and `variables`, in addition to `environment`.
-
-        systemd ends it after `limit` seconds, also without the daemon; `kill_after` seconds later the rest gets KILL.
-        `memo` is for a daemon whose records lack the run.
+    def start(self, order: RunOrder) -> None:
+        """Run a hook. systemd ends it at its limit, also without the daemon.
 
         Raises:
             Stopping: the daemon or the host is to end; the hook has not run.
             OSError: the hook has not run.
         """
-        seconds = self.kill_after if kill_after is None else kill_after
-        order = RunOrder(number, hook, input, self._all_variables(variables), limit, seconds)
-        run: Run | None = self._start_unit(order, memo)
+        order = order._replace(environment=self._all_variables(order.environment))
+        run: Run | None = self._start_unit(order)
         if run is None:
             run = ChildRun.start(order, self._ends)
-            run.ends_at = self._clock() + limit
-        self._active[number] = run
+            run.ends_at = self._clock() + order.limit
+        self._active[order.number] = run
         self._look(run)
 
     def adopt(self, number: int, stage: str, hook: str, limit: float) -> bool:
@@ -241,7 +227,7 @@ class HookRuns:
             self.collect_finished()
             time.sleep(AT_ONCE)
 
-    def _start_unit(self, order: RunOrder, memo: bytes) -> UnitRun | None:
+    def _start_unit(self, order: RunOrder) -> UnitRun | None:
         """Start the unit of a run; return None if systemd does not run, or has no room. Raises Stopping, OSError."""
         if self._systemd is None or not self._has_room():
             return None
@@ -249,7 +235,7 @@ class HookRuns:
         given = [self._path(order.number, kind) for kind in files]
         try:
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
-            for kind, data in {**files, "memo": memo}.items():
+            for kind, data in {**files, "memo": order.memo}.items():
                 descriptor = os.open(self._path(order.number, kind), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
                 with open(descriptor, "wb") as file:
                     file.write(data)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from azure_scheduled_events.document import ScheduledEvent
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hook
-from hook_runner.hooks.one_run import RunResult
+from hook_runner.hooks.one_run import RunOrder, RunResult
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
 from hook_runner.maintenance.hook_plan import HookPlan, Host, Next
@@ -131,7 +131,7 @@ def _run(settings: Settings, hook: Hook, number: int, input: bytes, variables: d
         runs = HookRuns(
             folder, settings.environment, settings.kill_after, systemd=systemd if systemd.has_units() else None
         )
-        runs.start(number, hook, input, variables, limit)
+        runs.start(RunOrder(number, hook, input, variables, limit, settings.kill_after))
         waiting = select.poll()
         waiting.register(runs, select.POLLIN)
         while True:
