@@ -21,7 +21,7 @@ from hook_runner.maintenance.approvals import Approvals, Moment
 from hook_runner.maintenance.hook_plan import HookPlan, Host, Next
 from hook_runner.maintenance.machine import Effects, Machine
 from hook_runner.maintenance.open_records import OpenRecords
-from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookResult, HookRun, Maintenance
+from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookRun, Maintenance
 from hook_runner.maintenance.runs import Runs
 from hook_runner.record_store import CLEAN
 from hook_runner.records import CUT, OK, PREPARE, RECOVER, STOPPED, Cause
@@ -222,7 +222,7 @@ class TrustsItsRecord(Machine):
 class EndedIsCut(Runs):
     """A hook that another event ended counts as ended by its own one."""
 
-    def ended(self, number: int, result: HookResult, now: datetime) -> None:
+    def ended(self, number: int, result: RunResult, now: datetime) -> None:
         maintenance = self._records.maintenance
         run = maintenance.open_run if maintenance else None
         super().ended(number, result, now)

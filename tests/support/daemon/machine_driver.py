@@ -16,15 +16,23 @@ from azure_scheduled_events.policy import Policy
 from azure_scheduled_events.tracking import Tracker
 from hook_runner.config.settings import HookSettings, Settings
 from hook_runner.hooks.discovery import Hook
+from hook_runner.hooks.one_run import RunResult
 from hook_runner.maintenance.approvals import Answer
 from hook_runner.maintenance.hook_plan import Host
 from hook_runner.maintenance.machine import Machine
 from hook_runner.maintenance.open_records import OpenRecords
-from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookResult, HookRun, Maintenance, State
-from hook_runner.records import OK, STAGES
+from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookRun, Maintenance, State
+from hook_runner.records import FAILED, INTERRUPTED, OK, STAGES, TIMEOUT, Cause
 
 EPOCH = datetime(2026, 11, 23, tzinfo=timezone.utc)
 AFTER_PREPARE = Policy.from_mapping({"rules": [{"name": "rule", "when": {}, "approve": "after_prepare"}]})
+# a result for each state of a run
+RESULTS = {
+    OK: RunResult(0, "", 1.0, Cause.NONE, ""),
+    FAILED: RunResult(1, "", 1.0, Cause.NONE, ""),
+    TIMEOUT: RunResult(-15, "", 1.0, Cause.TIME_LIMIT, "its time limit was up"),
+    INTERRUPTED: RunResult(None, "", 1.0, Cause.UNIT_STOPPED, "its unit was stopped"),
+}
 
 
 def event(
@@ -130,7 +138,7 @@ class Driver:
         """Let the hook that runs end."""
         assert self.run is not None
         run, self.run = self.run, None
-        self.machine.runs.ended(run.number, HookResult(state, **more), self.now)
+        self.machine.runs.ended(run.number, RESULTS[state]._replace(**more), self.now)
         self.act()
 
     def answer(self, key: str = "e1", error: ImdsError | None = None) -> None:

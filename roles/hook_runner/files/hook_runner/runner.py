@@ -20,7 +20,7 @@ from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
 from hook_runner.gates import open_gates
 from hook_runner.hooks.discovery import Hook, Hooks
-from hook_runner.hooks.one_run import RunOrder, RunResult
+from hook_runner.hooks.one_run import RunOrder, not_run
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Stopping
 from hook_runner.identification import Identification
@@ -31,16 +31,14 @@ from hook_runner.maintenance.hook_plan import Host
 from hook_runner.maintenance.inputs import input_of
 from hook_runner.maintenance.machine import TICK_INTERVAL, Effects, Machine
 from hook_runner.maintenance.open_records import OpenRecords
-from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookResult, HookRun
+from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookRun
 from hook_runner.maintenance.record_json import run_from_json, to_json
 from hook_runner.permissions import permission_problem, trusted_owners
 from hook_runner.record_store import RecordStore
-from hook_runner.records import ACCEPTED, FAILED, INTERRUPTED, OK, TIMEOUT, Cause
+from hook_runner.records import ACCEPTED, Cause
 
 log = logging.getLogger(__name__)
 
-# the state of a run that did not end by itself
-STATE_OF = {Cause.NOT_STARTED: FAILED, Cause.TIME_LIMIT: TIMEOUT, Cause.UNIT_STOPPED: INTERRUPTED}
 # a tick follows the effects of another one; the state machine comes to rest after a few
 _MOST_TICKS = 100
 
@@ -149,7 +147,7 @@ class Runner:
 
     def _collect(self) -> None:
         for number, result in self._runs.collect_finished():
-            self.machine.runs.ended(number, _as_hook_result(result), self._clock.now())
+            self.machine.runs.ended(number, result, self._clock.now())
             maintenance = self.records.maintenance
             run = maintenance.run(number) if maintenance else None
             if maintenance is not None and run is not None:
@@ -201,7 +199,7 @@ class Runner:
         # checked again: hours may have passed since the hooks were discovered
         problem = permission_problem(hook.path, self.settings.hooks_directory, trusted_owners())
         if problem is not None:
-            self.machine.runs.ended(run.number, HookResult(FAILED, Cause.REFUSED, problem), now)
+            self.machine.runs.ended(run.number, not_run(Cause.REFUSED, problem), now)
             return
         given, variables = input_of(run, maintenance, self.own_name, now)
         record = maintenance.event(run.event)
@@ -214,7 +212,7 @@ class Runner:
         except Stopping:
             self.machine.runs.lost(run.number, now)  # it has not begun
         except OSError as error:
-            result = HookResult(FAILED, Cause.NOT_STARTED, f"it could not be started: {error}")
+            result = not_run(Cause.NOT_STARTED, f"it could not be started: {error}")
             self.machine.runs.ended(run.number, result, now)
         else:
             self.machine.runs.started(run.number)
@@ -349,15 +347,3 @@ class Runner:
     def next_check_in(self) -> float | None:
         """Return the monotonic seconds at which a hook may have ended, or has to be ended; None without one."""
         return self._runs.next_check_in()
-
-
-def _as_hook_result(result: RunResult) -> HookResult:
-    """Return how a run ended; exit status 0 is a success, even if the hook was about to be ended."""
-    status = result.exit_status
-    if status == 0:
-        return HookResult(OK, exit_status=0, output=result.output)
-    if result.cause is not Cause.NONE:
-        return HookResult(STATE_OF[result.cause], result.cause, result.error, status, result.output)
-    if (status or 0) < 0:
-        return HookResult(FAILED, Cause.SIGNAL, f"signal {-(status or 0)} ended it", status, result.output)
-    return HookResult(FAILED, Cause.EXIT, f"exit status {status}", status, result.output)

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from hook_runner.maintenance.record import HookResult
 from hook_runner.maintenance.runs import Condition
 from hook_runner.records import FAILED, INTERRUPTED, LOST, OK, STARTING
-from support.daemon.machine_driver import Driver, event, hook
+from support.daemon.machine_driver import RESULTS, Driver, event, hook
 
 DRAIN = hook("prepare/10-drain")
 JOIN, NOTE = hook("recover/10-join"), hook("started/10-note")
@@ -215,7 +214,7 @@ def test_run_that_the_record_lacks_is_taken_over() -> None:
     vm.machine.runs.adopt(run, vm.now)
     vm.seconds(1, event())
     assert (vm.begun, vm.ended) == ([], [])
-    vm.machine.runs.ended(run.number, HookResult(OK), vm.now)
+    vm.machine.runs.ended(run.number, RESULTS[OK], vm.now)
     vm.act()
     assert vm.prepared() == "ok"
 
@@ -234,7 +233,7 @@ def test_runs_that_the_record_lacks_may_end_in_any_order() -> None:
         vm.machine.runs.adopt(run, vm.now)
     # systemd answers about the second one first
     for run in runs[::-1]:
-        vm.machine.runs.ended(run.number, HookResult(OK), vm.now)
+        vm.machine.runs.ended(run.number, RESULTS[OK], vm.now)
     vm.seconds(1, event())
     assert (vm.begun, vm.prepared()) == ([], "ok")
 

@@ -142,7 +142,7 @@ def test_without_events_there_is_no_maintenance(tmp_path: Path) -> None:
 def test_failed_preparation_needs_an_operator(tmp_path: Path) -> None:
     vm = Vm(tmp_path, DRAIN)
     vm.read(event())
-    vm.driver.end_hook("failed", reason="exit status 3")
+    vm.driver.end_hook("failed", exit_status=3)
     data = vm.data()
     assert data["events"][0]["prepared"] == "failed" and not status.is_healthy(data)
     assert "prepare/10-drain failed (exit status 3)" in status.to_text(data)
@@ -156,7 +156,7 @@ def test_recover_hook_that_failed_needs_an_operator_until_it_succeeds(tmp_path: 
     recovering = vm.data()["maintenance"]
     assert (recovering["phase"], recovering["outcome"], recovering["not_recovered"]) == ("recovering", "unknown", [])
     assert status.is_healthy(vm.data())
-    vm.driver.end_hook("failed", reason="exit status 3")
+    vm.driver.end_hook("failed", exit_status=3)
     data = vm.data()
     assert data["maintenance"]["not_recovered"] == ["10-join"] and data["maintenance"]["next_attempt"] == 10
     assert not status.is_healthy(data) and "NOT RECOVERED: recover/10-join; next attempt in 10 s" in status.to_text(

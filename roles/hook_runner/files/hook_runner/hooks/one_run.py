@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from hook_runner.hooks.discovery import Hook
-from hook_runner.records import Cause
+from hook_runner.records import FAILED, INTERRUPTED, OK, TIMEOUT, Cause
 
 # bytes of the end of a hook's output that a result has
 OUTPUT_TAIL = 4096
@@ -21,6 +21,7 @@ OUTPUT_TAIL = 4096
 TOO_LONG = "its time limit was up"
 # lines of a hook in the log in each second
 LINES_PER_SECOND = 200
+_STATES = {Cause.TIME_LIMIT: TIMEOUT, Cause.UNIT_STOPPED: INTERRUPTED, Cause.HOST_SHUTDOWN: INTERRUPTED}
 
 
 class RunOrder(NamedTuple):
@@ -52,7 +53,8 @@ class RunResult(NamedTuple):
             never started, or if the status is unknown.
         output: the last part of its output, without control characters other than newline and tab.
         seconds: its duration.
-        cause: NOT_STARTED, TIME_LIMIT or UNIT_STOPPED; NONE if the hook ended by itself or by a signal.
+        cause: NOT_STARTED, REFUSED, TIME_LIMIT, UNIT_STOPPED or HOST_SHUTDOWN; NONE if the hook ended by itself or by a
+            signal.
         error: the same as a text; "" for NONE.
     """
 
@@ -61,6 +63,11 @@ class RunResult(NamedTuple):
     seconds: float
     cause: Cause
     error: str
+
+    @property
+    def state(self) -> str:
+        """The state of the run; exit status 0 is a success, even if the hook was about to be ended."""
+        return OK if self.exit_status == 0 else _STATES.get(self.cause, FAILED)
 
 
 class Run(ABC):
@@ -107,6 +114,11 @@ class Run(ABC):
         for descriptor in descriptors:
             self.descriptors.remove(descriptor)
             os.close(descriptor)  # which removes it from `_ends`
+
+
+def not_run(cause: Cause, error: str) -> RunResult:
+    """Return the result of a run that has none of its own."""
+    return RunResult(None, "", 0.0, cause, error)
 
 
 def tail_of(output: bytes) -> str:

@@ -22,6 +22,7 @@ from azure_scheduled_events.printable import printable
 from azure_scheduled_events.release import PREPARATION_FAILED, STARTED, Obstacle
 from azure_scheduled_events.timestamps import as_utc_text
 from azure_scheduled_events.tracking import GONE_AFTER, Observation, Sighting
+from hook_runner.hooks.one_run import not_run
 from hook_runner.maintenance import reasons
 from hook_runner.maintenance.approvals import DOCUMENTS_NEEDED, Answer, Approvals, Moment
 from hook_runner.maintenance.events import Events
@@ -31,13 +32,12 @@ from hook_runner.maintenance.record import (
     NO_EVENT,
     ApprovalRequest,
     EventRecord,
-    HookResult,
     HookRun,
     Maintenance,
     Pause,
 )
 from hook_runner.maintenance.runs import Runs
-from hook_runner.records import ACCEPTED, FAILED, SENT, Cause
+from hook_runner.records import ACCEPTED, SENT, Cause
 
 # seconds between two ticks while the passing of time may change a decision
 TICK_INTERVAL = 1.0
@@ -189,7 +189,7 @@ class Machine:
         run = plan.begin(found, self.records.next_number())
         self.runs.begun(maintenance, run)
         if found.hook.problem is not None:  # other users could change the program
-            self.runs.ended(run.number, HookResult(FAILED, Cause.REFUSED, found.hook.problem), now)
+            self.runs.ended(run.number, not_run(Cause.REFUSED, found.hook.problem), now)
             return None
         self.records.note(now, "hook-started", f"{run.title}, until {as_utc_text(run.limit)}", found.record)
         return run

@@ -83,16 +83,6 @@ class Entry(NamedTuple):
     level: str = "info"
 
 
-class HookResult(NamedTuple):
-    """How a hook run ended, as systemd reports it: OK, FAILED, TIMEOUT or INTERRUPTED, and why."""
-
-    state: str
-    cause: Cause = Cause.NONE
-    reason: str = ""
-    exit_status: int | None = None
-    output: str = ""
-
-
 @dataclass
 class HookRun:
     """One run of one hook, for one event, which is its input.

@@ -9,9 +9,10 @@ from datetime import datetime
 from enum import Enum
 
 from azure_scheduled_events.document import escape_surrogates
+from hook_runner.hooks.one_run import RunResult, not_run
 from hook_runner.maintenance import reasons
 from hook_runner.maintenance.open_records import OpenRecords
-from hook_runner.maintenance.record import HookResult, HookRun, Maintenance
+from hook_runner.maintenance.record import HookRun, Maintenance
 from hook_runner.records import CUT, INTERRUPTED, LOST, OK, RECOVER, RUNNING, STARTING, STOPPED, TIMEOUT, Cause
 
 # attempts of one recover hook that a maintenance keeps: it may fail for months
@@ -48,13 +49,13 @@ class Runs:
         if run is not None and run.state == STARTING:
             run.state, self._records.has_changed = RUNNING, True
 
-    def ended(self, number: int, result: HookResult, now: datetime) -> None:
+    def ended(self, number: int, result: RunResult, now: datetime) -> None:
         """Note the result of a run. One that the daemon has ended is repeated, unless it succeeded."""
         run, maintenance = self._open(number), self._records.maintenance
         if run is None or maintenance is None:
             return
         run.ended, run.exit_status, run.output = now, result.exit_status, result.output
-        run.state, run.cause, run.reason = result.state, result.cause, escape_surrogates(result.reason)
+        run.state, (run.cause, run.reason) = result.state, _why(result)
         if result.state not in (OK, INTERRUPTED) and run.ending is not Cause.NONE:
             run.state = CUT if run.ending is Cause.DEADLINE else STOPPED
             run.cause, run.reason = run.ending, reasons.ENDINGS[run.ending]
@@ -74,8 +75,7 @@ class Runs:
             maintenance.runs.remove(run)
             self._records.note(now, "hook-ended", f"{run.title} had not begun", maintenance.event(run.event))
         else:
-            result = HookResult(INTERRUPTED, Cause.HOST_SHUTDOWN, "systemd has no result of it")
-            self.ended(number, result, now)
+            self.ended(number, not_run(Cause.HOST_SHUTDOWN, "systemd has no result of it"), now)
 
     def adopt(self, run: HookRun, now: datetime) -> None:
         """Take over a run that no record has: the disk was full, and the daemon was killed."""
@@ -106,3 +106,13 @@ class Runs:
         maintenance = self._records.maintenance
         run = maintenance.run(number) if maintenance else None
         return run if run is not None and run.is_open else None
+
+
+def _why(result: RunResult) -> tuple[Cause, str]:
+    """Return why a run has its state, and a sentence about it."""
+    if result.cause is not Cause.NONE:
+        return result.cause, escape_surrogates(result.error)
+    status = result.exit_status or 0
+    if status < 0:
+        return Cause.SIGNAL, f"signal {-status} ended it"
+    return (Cause.EXIT, f"exit status {status}") if status else (Cause.NONE, "")
