@@ -300,6 +300,8 @@ class Runner:
 
     def approve(self, key: str, request: ApprovalRequest) -> Answer | None:
         """Approve an event for an operator, now or later; None if there is no such event."""
+        if not self.records.is_durable:
+            self._write()  # there may be room since the last attempt
         record = self.records.find(key)
         answer = self.machine.approve(key, request, self._clock.now())
         if record is None or answer is None:
