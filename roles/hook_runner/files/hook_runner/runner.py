@@ -313,23 +313,23 @@ class Runner:
 
     def pause(self, by: str, until: datetime | None, reason: str) -> Answer:
         """Begin a pause, which replaces an earlier one."""
-        return self._changed_pause(self.machine.pause(by, until, reason, self._clock.now()), "forgets the pause")
+        return self._after_command(self.machine.pause(by, until, reason, self._clock.now()), "forgets the pause")
 
     def resume(self, by: str) -> Answer:
         """End the pause."""
-        return self._changed_pause(self.machine.resume(by, self._clock.now()), "may pause the daemon again")
+        return self._after_command(self.machine.resume(by, self._clock.now()), "may pause the daemon again")
 
-    def _changed_pause(self, answer: Answer, risk: str) -> Answer:
+    def recover(self, by: str, give_up: bool) -> Answer:
+        """Repeat the recover hooks that failed at once, or end the recovery."""
+        risk = "begins the recovery again" if give_up else "forgets this"
+        return self._after_command(self.machine.recover(by, give_up, self._clock.now()), risk)
+
+    def _after_command(self, answer: Answer, risk: str) -> Answer:
+        """Act on a command; the answer says what a restart would do if the records cannot be written."""
         self.tick()
         if not answer.accepted or self.records.is_durable:
             return answer
         return answer._replace(text=f"{answer.text}; records cannot be written: a restart {risk}")
-
-    def recover(self, by: str, give_up: bool) -> Answer:
-        """Repeat the recover hooks that failed at once, or end the recovery."""
-        answer = self.machine.recover(by, give_up, self._clock.now())
-        self.tick()
-        return answer
 
     # -- time
 

@@ -111,6 +111,18 @@ def test_record_with_two_open_runs_holds_nothing_up(azure: Azure, vm: RunnerHarn
     assert azure.approvals() == [("vm1", event)]
 
 
+def test_operator_who_gives_a_recovery_up_learns_that_the_disk_is_full(
+    azure: Azure, vm: RunnerHarness, disk: Disk
+) -> None:
+    vm.hook("recover/10-a", FAILS)
+    azure.schedule("Reboot", cancel_after=60)
+    vm.poll()
+    vm.poll(after=61)
+    disk.fail()
+    answer = vm.runner.recover("operator", True)
+    assert answer.accepted and answer.text.endswith("records cannot be written: a restart begins the recovery again")
+
+
 @pytest.mark.parametrize("how", ["damaged", "full"])
 def test_host_is_recovered_from_an_event_that_no_record_has(
     azure: Azure, make_vm: Callable[..., RunnerHarness], disk: Disk, how: str
