@@ -138,6 +138,8 @@ class Units:
 class VirtualRuns:
     """The runs as one process of the daemon sees them, with the interface of `hook_runner.hooks.runs.HookRuns`."""
 
+    has_units = True
+
     def __init__(self, units: Units, kill_after: float) -> None:
         self.environment: Mapping[str, str] = {}
         self.kill_after = kill_after

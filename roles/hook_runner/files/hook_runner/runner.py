@@ -80,7 +80,7 @@ class Runner:
         self._collected: list[int] = []
         self.machine = Machine(Host(settings, hooks, self.own_name, boot), store.records)
         for condition in store.conditions:
-            self.machine.runs.found(condition, clock.now())
+            self.machine.runs.found(condition, clock.now(), runs.has_units)
         self._adopt_runs()
         if settings.resource_name:
             self.name_resolved(settings.resource_name)

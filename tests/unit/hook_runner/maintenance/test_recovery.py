@@ -175,6 +175,14 @@ def test_host_recovers_without_a_record_after_two_documents(condition: Condition
     assert vm.begun == ["recover/10-join"]
 
 
+@pytest.mark.parametrize("has_units", [True, False])
+def test_run_that_no_record_has_is_undone_if_no_unit_tells_of_it(has_units: bool) -> None:
+    vm = Driver(JOIN)
+    vm.machine.runs.found(Condition.BEHIND, vm.now, has_units)
+    vm.seconds(4)
+    assert vm.begun == ([] if has_units else ["recover/10-join"])
+
+
 @pytest.mark.parametrize("kind", [{"complete": False}, {"doubtful": ("e1",)}])
 def test_host_without_a_record_recovers_when_no_unreadable_entry_may_be_its_event(kind: dict[str, Any]) -> None:
     vm = Driver(JOIN)

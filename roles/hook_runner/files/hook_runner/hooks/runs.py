@@ -83,6 +83,11 @@ class HookRuns:
         self._held_until = float("-inf")
         self._full_since = float("inf")
 
+    @property
+    def has_units(self) -> bool:
+        """Whether hooks run in units, which outlive this process."""
+        return self._systemd is not None
+
     def obstacle(self, seconds: float | None) -> str | None:
         """Return why no hook should be started now, to complete a clause with "waits for"; None if it may start.
 

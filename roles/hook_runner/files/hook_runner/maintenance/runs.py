@@ -86,13 +86,14 @@ class Runs:
             maintenance.may_lack_events = self._records.has_changed = True
             self._records.number_used(run.number)
 
-    def found(self, condition: Condition, now: datetime) -> None:
+    def found(self, condition: Condition, now: datetime, has_units: bool = True) -> None:
         """Note the condition of the records, before anything else.
 
         Records that are behind may lack events and runs. After a reboot no success in them counts: the host may have
-        recovered since. Therefore the host recovers also without a record, unless documents list an event.
+        recovered since. Therefore the host recovers also without a record, unless documents list an event. In the same
+        boot that is not necessary if hooks run in units: `adopt` gets each run that no record has.
         """
-        if condition is Condition.BEHIND and self._records.maintenance is None:
+        if condition is Condition.BEHIND and self._records.maintenance is None and has_units:
             return
         maintenance = self._records.opened(now)
         maintenance.may_lack_events = self._records.has_changed = True
