@@ -108,7 +108,7 @@ def test_unit_of_an_adopted_hook_that_an_operator_stops_is_interrupted(runs: Run
     until_killed(runs, runs.hook(script).path, None)
     runs.wait_for("up")
     assert adopted(runs)
-    (runs.systemd.folder / "units" / UNIT / "timeout").write_text("0.1s\n")
+    (runs.systemd.folder / "units" / UNIT / "timeout").write_text("0.100s\n")
     subprocess.run([runs.systemd.folder / "systemctl", "stop", "--", UNIT], check=True)
     result = runs.result()
     assert (result.exit_status, result.cause) == (-signal.SIGKILL, Cause.UNIT_STOPPED)
@@ -173,6 +173,20 @@ def test_unit_that_is_not_needed_is_ended_before_another_hook_begins(runs: RunsH
     assert runs.hook_runs.next_check_in() is not None
     wait_until(lambda: runs.hook_runs.obstacle(60) is None, "the end of the unit")
     assert marked(runs.mark) == [] and runs.systemd.units() == [] and runs.files() == []
+
+
+def test_unit_that_is_not_needed_delays_a_hook_for_a_part_of_its_time(runs: RunsHarness) -> None:
+    until_killed(runs, runs.hook(f"trap '' TERM\necho up >{runs.folder}/up\nwhile :; do sleep 0.05; done\n").path, None)
+    runs.wait_for("up")
+    (runs.systemd.folder / "units" / UNIT / "timeout").write_text("600.000s\n")
+    now = [0.0]
+    hook_runs = runs.restarted(clock=lambda: now[0])
+    assert hook_runs.find_lost(7) == [] and hook_runs.obstacle(40) is not None
+    now[0] = 9.0
+    assert hook_runs.obstacle(40) is not None and marked(runs.mark) != []
+    now[0] = 10.0
+    wait_until(lambda: hook_runs.obstacle(40) is None, "the end of the unit")
+    assert marked(runs.mark) == [] and runs.systemd.units() == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts units of systemd")

@@ -35,8 +35,8 @@ KILL_INTERVAL = 1.0
 HOLD = 30.0
 # bytes that the files of a unit need: systemd and this daemon keep them in /run
 ROOM = 65536
-# seconds between two checks whether there is room, the longest wait for it, and the part of a hook's
-# time that the wait is at most
+# seconds between two checks whether a hook may begin, the longest wait for it, and the part of the hook's time that the
+# wait is at most
 ROOM_INTERVAL, ROOM_TIMEOUT, ROOM_PART = 1.0, 60.0, 0.25
 
 
@@ -77,11 +77,11 @@ class HookRuns:
         self._systemd = systemd
         self._active: dict[int, Run] = {}
         self._ended: dict[int, Run] = {}
-        # the processes that end units; True for a unit that no record has
-        self._ending: dict[subprocess.Popen[bytes], bool] = {}
+        # the processes that end units; each with the name of its unit if no hook may begin before the end of it
+        self._ending: dict[subprocess.Popen[bytes], str] = {}
         self._ends = select.epoll()
         self._held_until = float("-inf")
-        self._full_since = float("inf")
+        self._waits_since = float("inf")
 
     @property
     def has_units(self) -> bool:
@@ -91,22 +91,24 @@ class HookRuns:
     def obstacle(self, seconds: float | None) -> str | None:
         """Return why no hook should be started now, to complete a clause with "waits for"; None if it may start.
 
-        `seconds` is the time that the next hook has; None if no hook waits. If /run is full, the hook waits for a part
-        of it, at most ROOM_TIMEOUT. Then it may start, as a child of this process.
+        `seconds` is the time that the next hook has; None if no hook waits. The hook waits for a part of it, at most
+        ROOM_TIMEOUT. Then what still runs of units that no record has gets KILL; if /run is full, the hook may start,
+        as a child of this process.
         """
         now = self._clock()
         if now < self._held_until:
             return "the next start of the daemon or the host, which systemd is ending"
-        if any(self._still_ending()):
-            return "the end of hooks that no record has"
-        if self._systemd is None or self._has_room():
-            self._full_since = float("inf")
+        lost = list(filter(None, self._still_ending()))
+        if self._systemd is None or (not lost and self._has_room()):
+            self._waits_since = float("inf")
             return None
-        if seconds is None:
-            self._full_since = float("inf")
-            return f"room in {RUN}"
-        self._full_since = min(now, self._full_since)
-        return f"room in {RUN}" if now - self._full_since < min(ROOM_TIMEOUT, seconds * ROOM_PART) else None
+        reason = "the end of hooks that no record has" if lost else f"room in {RUN}"
+        self._waits_since = float("inf") if seconds is None else min(now, self._waits_since)
+        if seconds is None or now - self._waits_since < min(ROOM_TIMEOUT, seconds * ROOM_PART):
+            return reason
+        for unit in lost:
+            self._systemd.signal(unit, signal.SIGKILL)
+        return reason if lost else None
 
     def start(self, order: RunOrder) -> None:
         """Run a hook. systemd ends it at its limit, also without the daemon.
@@ -159,7 +161,8 @@ class HookRuns:
     def end_unit(self, number: int, stage: str, hook: str) -> None:
         """End a unit that was not adopted."""
         if self._systemd is not None:
-            self._ending[self._systemd.end(units.unit_name(stage, hook, number))] = True
+            unit = units.unit_name(stage, hook, number)
+            self._ending[self._systemd.end(unit)] = unit
         self._unlink(number)
 
     def stop(self, number: int, kill_after: float | None = None) -> None:
@@ -202,7 +205,7 @@ class HookRuns:
         """End the remaining processes of a run, and forget it, after its result has been recorded."""
         ending = self._ended.pop(number).end()
         if ending is not None:
-            self._ending[ending] = False
+            self._ending[ending] = ""
         self._unlink(number)
 
     def fileno(self) -> int:
@@ -213,7 +216,7 @@ class HookRuns:
         """Return when to call `collect_finished` although `fileno` is not readable: monotonic seconds, or None."""
         now = self._clock()
         times = [self._held_until] if now < self._held_until else []
-        if self._full_since <= now or any(self._still_ending()):
+        if self._waits_since <= now or any(self._still_ending()):
             times.append(now + ROOM_INTERVAL)
         for run in self._active.values():
             look_at = run.look_at if run.result is None else now
@@ -270,7 +273,7 @@ class HookRuns:
         run.look()
         run.look_at = self._clock() + (CHECK_INTERVAL if run.descriptors else ASKING_INTERVAL)
 
-    def _still_ending(self) -> list[bool]:
+    def _still_ending(self) -> list[str]:
         """Return the values of `_ending` for the processes that have not ended."""
         self._ending = {process: each for process, each in self._ending.items() if process.poll() is None}
         return list(self._ending.values())
