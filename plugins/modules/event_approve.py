@@ -23,7 +23,10 @@ notes:
   - Users do not share receipts. If root has approved an event, the module approves it again for another user.
   - The module never approves events that have started or whose status is unknown. It approves events of an unknown
     type, source or resource type only when O(event_ids) or O(types) selects them, and never by a policy.
-  - The module reads the events once. For a policy, every event is therefore new (condition C(first_seen_age)).
+  - Before an approval the module reads the events again, after a second, because one document may lack a VM that the
+    approval would release. In check mode, and if there is nothing to approve, it reads them once.
+  - The module does not know since when an event exists. For a policy, every event is therefore new (condition
+    C(first_seen_age)).
 extends_documentation_fragment:
   - azure_imds.scheduled_events._imds
   - azure_imds.scheduled_events._imds.selection
@@ -40,7 +43,7 @@ options:
   timeout:
     description:
       - Seconds, or a text such as V(2m), for all requests to IMDS. Within them the module repeats approvals to which
-        IMDS gave no clear answer.
+        IMDS gave no clear answer. An approval takes at least one second; with less time the module sends none.
       - If IMDS refuses an approval with 400 and still lists the event unchanged, the module sends the approval once
         more, then it fails.
       - If nothing listens at the endpoint, the module fails within 3 seconds.

@@ -515,7 +515,7 @@ def approve_prepared(event_id, resources, forced=False):
 
     It is meant for the engine on the master, which knows that the other VMs are ready. The event must
     be listed as Scheduled by the minion's own IMDS, and must affect this VM and no VM that is missing
-    from ``resources``. Before an approval that releases other VMs a second document is read.
+    from ``resources``. Before it approves, a second document is read after a second.
 
     Args:
         event_id: of the event.
@@ -568,7 +568,8 @@ def approve(
 ):
     """Approve events, which then start before their NotBefore.
 
-    An approval cannot be revoked, and releases every VM that the event names.
+    An approval cannot be revoked, and releases every VM that the event names. Before it is sent, a
+    second document is read after a second: the VMs of both count.
 
     Args:
         event_ids: IDs of the selected events.

@@ -6,16 +6,25 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Sequence
 
-from .approval_plan import APPROVE, APPROVED, FAILED, OTHERS_AFFECTED, ApprovalCriteria, ApprovalOutcome, plan_approvals
+from .approval_plan import (
+    APPROVE,
+    APPROVED,
+    FAILED,
+    NOT_DUE,
+    OTHERS_AFFECTED,
+    ApprovalCriteria,
+    ApprovalOutcome,
+    plan_approvals,
+)
 from .approval_sending import send_approvals
 from .document import EventDocument, escape_surrogates
-from .identity import affects_only
 from .printable import printable
 from .receipts import Receipts
+from .release import ONE_DOCUMENT
 from .session import ImdsSession
 from .tracking import Tracker
 
-# seconds between two documents of which the second has to confirm the VMs of the first
+# seconds between the two documents that an approval needs
 _CONFIRMED_AFTER = 1.0
 
 
@@ -64,19 +73,11 @@ class ApprovalResult(NamedTuple):
         return f"{len(bad)} of {len(self.items)} events could not be approved. {'; '.join(bad)}"
 
 
-def _releases_others(document: EventDocument, criteria: ApprovalCriteria) -> bool:
-    """Return True if an approval of a selected event may release other VMs."""
-    name = criteria.own_name
-    return criteria.release_others and any(
-        name is None or not affects_only(event, name) for event in criteria.selection.pick(document, name)
-    )
-
-
 def approve(session: ImdsSession, criteria: ApprovalCriteria, receipts_folder: str, send: bool) -> ApprovalResult:
     """Read the events, decide, and send the approvals; only decide if ``send`` is False.
 
-    Before an approval that releases other VMs a second document is read: the VMs of both count, and an event that one
-    of them lacks is not approved. The name that the session finds replaces ``criteria.own_name``.
+    One document may lack a VM that the approval would release. Therefore an approval is sent only if a second document
+    confirms it: the VMs of both count. The name that the session finds replaces ``criteria.own_name``.
 
     Returns:
         The plan and its outcome.
@@ -86,16 +87,28 @@ def approve(session: ImdsSession, criteria: ApprovalCriteria, receipts_folder: s
     """
     tracker = Tracker()
     document = session.read_events(name_required=criteria.selection.needs_own_name or not criteria.release_others)
-    seen = tracker.observe(document)
     criteria = criteria._replace(own_name=session.resource_name)
-    if send and _releases_others(document, criteria):
+    receipts = Receipts(receipts_folder, session.imds.endpoint)
+    seen = tracker.observe(document)
+    plan = plan_approvals(seen, criteria, receipts)
+    if send and any(item.outcome == APPROVE for item in plan):
         session.pacer.sleep(_CONFIRMED_AFTER)
         seen = tracker.observe(session.call_with_retries(session.imds.events))
-    receipts = Receipts(receipts_folder, session.imds.endpoint)
-    plan = plan_approvals(seen, criteria, receipts)
+        plan = _confirmed(plan, plan_approvals(seen, criteria, receipts))
     items = plan
     warnings = list(criteria.policy.warnings) if criteria.policy is not None else []
     if send:
         items, problems = send_approvals(session, plan, receipts)
         warnings += problems
     return ApprovalResult(seen.document, session.resource_name, plan, items, warnings)
+
+
+def _confirmed(first: Sequence[ApprovalOutcome], second: Sequence[ApprovalOutcome]) -> list[ApprovalOutcome]:
+    """Return the plan after the second document, without approvals that the first one did not permit."""
+    permitted = {item.event_id.casefold() for item in first if item.outcome == APPROVE}
+    return [
+        item
+        if item.outcome != APPROVE or item.event_id.casefold() in permitted
+        else item._replace(outcome=NOT_DUE, reason=ONE_DOCUMENT.text)
+        for item in second
+    ]

@@ -10,7 +10,7 @@ from typing import Any, Mapping, Sequence
 from azure_scheduled_events.approval_plan import APPROVE, NOT_FOUND, ApprovalOutcome
 from azure_scheduled_events.approval_sending import send_approvals
 from azure_scheduled_events.errors import ImdsError
-from azure_scheduled_events.identity import affects_only, vm_key
+from azure_scheduled_events.identity import vm_key
 from azure_scheduled_events.receipts import Receipts
 from azure_scheduled_events.release import (
     ALREADY_APPROVED,
@@ -33,8 +33,8 @@ from .selection import AFFECTS, evaluate
 
 log = logging.getLogger(__name__)
 
-# documents that a job reads before it approves for other VMs
-_DOCUMENTS_FOR_OTHERS = 2
+# documents that an approval needs, because one may lack a VM that it would release
+_DOCUMENTS = 2
 # outcomes of obstacles; that of any other one is its code
 _OUTCOMES: Mapping[str, str] = {
     UNKNOWN_VM: answers.OTHERS_AFFECTED,
@@ -68,7 +68,8 @@ def _approved(minion: Minion, job: Job, ready: Mapping[str, str], receipts: str,
 
     def obstacles_in(seen: VmObservation) -> list[Obstacle]:
         found = _obstacles(minion, job, job.record_observation(seen), recorded, ready)
-        return [obstacle for obstacle in found if not (forced and obstacle.code in UNKNOWN_VALUES)]
+        left = [obstacle for obstacle in found if not (forced and obstacle.code in UNKNOWN_VALUES)]
+        return left or _unconfirmed(job, seen, Receipts(receipts, session.imds.endpoint))
 
     def is_undecided(seen: VmObservation) -> bool:
         codes = {obstacle.code for obstacle in obstacles_in(seen)}
@@ -80,9 +81,6 @@ def _approved(minion: Minion, job: Job, ready: Mapping[str, str], receipts: str,
         code = found[0].code
         return job.answer(_OUTCOMES.get(code, code), "; ".join(map(str, found)))
     notes = Receipts(receipts, session.imds.endpoint)
-    approved_at = notes.find(event.event_id, event.not_before)
-    if approved_at is not None:
-        return job.answer(answers.ALREADY_APPROVED, f"{ALREADY_APPROVED.text} (approved at {approved_at})")
     planned = ApprovalOutcome(event.event_id, APPROVE, "a person ordered it" if forced else "its VMs are ready", event)
     (item,), warnings = send_approvals(session, [planned], notes)
     for text in warnings:
@@ -112,10 +110,17 @@ def _obstacles(
     )
     not_selected = None if chosen.selected else Obstacle(answers.NOT_SELECTED, chosen.reason)
     own = {vm_key(seen.name): Report(sighting, is_prepared, not_selected)}
-    found = [
+    return [
         obstacle
         for obstacle in obstacles(own, "the engine does not name it as ready")
         if not (obstacle.code == UNKNOWN_VM and vm_key(obstacle.vm) in ready)
     ]
-    is_alone = affects_only(sighting.event, seen.name)
-    return found or ([] if is_alone or seen.tracked.documents >= _DOCUMENTS_FOR_OTHERS else [ONE_DOCUMENT])
+
+
+def _unconfirmed(job: Job, seen: VmObservation, notes: Receipts) -> list[Obstacle]:
+    """Return why an approval that nothing else prevents is not sent: it was, or one document was read."""
+    event = job.event
+    approved_at = None if event is None else notes.find(event.event_id, event.not_before)
+    if approved_at is not None:
+        return [ALREADY_APPROVED._replace(text=f"{ALREADY_APPROVED.text} (approved at {approved_at})")]
+    return [] if seen.tracked.documents >= _DOCUMENTS else [ONE_DOCUMENT]

@@ -93,15 +93,27 @@ def test_vm_of_the_record_that_has_left_the_event_does_not_withhold_the_approval
     assert minion.approve("A", "vm1") == "approved" and scripted.asked == asked + 3
 
 
-@pytest.mark.parametrize(("vms", "documents"), [(["vm1"], 1), (["vm1", "vm2"], 2)])
-def test_second_document_is_read_before_an_approval_for_other_vms(
-    tmp_path: Path, scripted: ScriptedImds, vms: list[str], documents: int
+@pytest.mark.parametrize("vms", [["vm1"], ["vm1", "vm2"]])
+@pytest.mark.parametrize("fields", [{}, {"EventType": "Melt"}], ids=["known", "unknown"])
+def test_second_document_is_read_before_an_approval_and_none_after_it(
+    tmp_path: Path, scripted: ScriptedImds, vms: list[str], fields: dict[str, str]
 ) -> None:
     minion = StepsMinion(tmp_path, scripted.endpoint)
-    scripted.events = [scripted.event("A", *vms)]
+    scripted.events = [{**scripted.event("A", *vms), **fields}]
     minion.prepare("A")
-    asked = scripted.asked
-    assert minion.approve("A", *vms) == "approved" and scripted.asked == asked + documents
+    for outcome, documents in (("approved", 2), ("already_approved", 1)):
+        asked = scripted.asked
+        assert minion.call("approve_prepared", "A", vms, forced=True)["outcome"] == outcome
+        assert scripted.asked == asked + documents and scripted.approved == ["A"]
+
+
+def test_one_document_that_names_this_vm_alone_releases_no_other(tmp_path: Path, scripted: ScriptedImds) -> None:
+    minion = StepsMinion(tmp_path, scripted.endpoint)
+    short, whole = [scripted.event("A", "vm1")], [scripted.event("A", "vm1", "vm2")]
+    scripted.events = short
+    minion.prepare("A")
+    scripted.next = [short, whole]
+    assert minion.approve("A", "vm1") == "others_affected" and scripted.approved == []
 
 
 def test_no_time_for_a_second_document_withholds_the_approval(
