@@ -1,6 +1,10 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""A lock between the processes of one minion. The kernel releases it when its holder exits."""
+"""A lock between the jobs of one minion.
+
+The kernel releases it when the last process exits that has its descriptor: the job, and while a step runs the
+supervisor of the step, which ends the processes of a killed job.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ class Lock:
     """A lock that this process holds.
 
     Attributes:
-        fd: its descriptor, which a forked process that may outlive this one must close.
+        fd: its descriptor, which a forked process must close that may stay after the job.
         waited: seconds that it took to get the lock.
     """
 

@@ -96,6 +96,17 @@ def leaves_a_thread(step: Step, variables: Mapping[str, str]) -> tuple[bool, str
     return True, "done"
 
 
+def starts_a_service(step: Step, variables: Mapping[str, str]) -> tuple[bool, str]:
+    """Return while a fork goes on in a session of its own; its id is in the file ``step.args[0]``."""
+    service = os.fork()
+    if service == 0:
+        os.setsid()
+        time.sleep(300)
+        os._exit(0)
+    Path(step.args[0]).write_text(str(service))
+    return True, "done"
+
+
 class Unsendable:
     """A call that has its own kind of error when it is pickled."""
 

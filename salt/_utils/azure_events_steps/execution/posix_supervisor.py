@@ -44,7 +44,7 @@ def supervise(
     caller_read, caller_write = os.pipe()
     supervisor = os.fork()
     if supervisor == 0:
-        _supervise(step, variables, call, answer_write, caller_read, (*not_inherited, answer_read, caller_write))
+        _supervise(step, variables, call, answer_write, caller_read, (answer_read, caller_write), not_inherited)
     os.close(answer_write)
     os.close(caller_read)
     try:
@@ -66,17 +66,27 @@ def supervise(
 
 
 def _supervise(
-    step: Step, variables: Mapping[str, str], call: Call, answer: int, caller: int, not_inherited: Sequence[int]
+    step: Step,
+    variables: Mapping[str, str],
+    call: Call,
+    answer: int,
+    caller: int,
+    ends_of_caller: Sequence[int],
+    not_inherited: Sequence[int],
 ) -> NoReturn:
-    """Act as the supervisor: run the step, write its result, and exit."""
+    """Act as the supervisor: run the step, write its result, and exit.
+
+    It keeps ``not_inherited`` open, such as the lock of a job: if the job is killed, the next one waits until
+    the processes of the step have ended.
+    """
     try:
-        for fd in not_inherited:
+        for fd in ends_of_caller:
             os.close(fd)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         os.setsid()
         posix_processes.adopt_orphans()
-        result = _supervised(step, variables, call, answer, caller)
+        result = _supervised(step, variables, call, answer, caller, not_inherited)
         with contextlib.suppress(OSError):
             os.write(answer, json.dumps(result).encode("ascii"))
     except BaseException as error:  # pylint: disable=broad-except
@@ -87,7 +97,9 @@ def _supervise(
         os._exit(0)
 
 
-def _supervised(step: Step, variables: Mapping[str, str], call: Call, answer: int, caller: int) -> tuple[str, str]:
+def _supervised(
+    step: Step, variables: Mapping[str, str], call: Call, answer: int, caller: int, not_inherited: Sequence[int]
+) -> tuple[str, str]:
     output_read, output_write = os.pipe()
     deadline = time.monotonic() + step.timeout
     if step.kind == COMMAND:
@@ -96,7 +108,7 @@ def _supervised(step: Step, variables: Mapping[str, str], call: Call, answer: in
         except (OSError, ValueError) as error:
             return FAILED, f"the command cannot be started: {error}"
     else:
-        worker = _start_call(step, variables, call, output_write, (answer, caller, output_read))
+        worker = _start_call(step, variables, call, output_write, (answer, caller, output_read, *not_inherited))
     os.close(output_write)
     tail = b""
     status: int | None = None

@@ -26,7 +26,8 @@ def run_step(step: Step, variables: Mapping[str, str], call: Call, not_inherited
 
     ``variables`` are environment variables of a command, added to those of this process. ``call`` runs a
     step of another kind; it is called in a process of its own, and on Windows it must survive pickling.
-    ``not_inherited`` are descriptors that the step must not keep open.
+    ``not_inherited`` are descriptors that the step must not keep open, because its processes may stay; the
+    process that ends them keeps these descriptors until then.
     """
     began = time.monotonic()
     outcome, output = supervise(step, variables, call, not_inherited)

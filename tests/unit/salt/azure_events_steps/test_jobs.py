@@ -15,7 +15,7 @@ from azure_events_steps.preparation import prepare
 from azure_events_steps.recovery import recover
 from support.salt.azure import Azure
 from support.salt.job_process import JobProcess, is_running, pid_in
-from support.salt.steps import append, python, sleep, slow_append
+from support.salt.steps import WINDOWS, append, python, sleep, slow_append
 from support.salt.steps_minion import StepsMinion
 from support.wait import wait_until
 
@@ -88,3 +88,19 @@ def test_after_a_killed_preparation(minion: StepsMinion, azure: Azure, tmp_path:
         azure.cancel(event_id)
         assert minion.recover(event_id) == "recovered"
         assert minion.ran == ["one", "recovered"]
+
+
+@pytest.mark.skipif(WINDOWS, reason="Windows ends the processes of a job with it")
+def test_job_waits_until_the_processes_of_a_killed_job_have_ended(minion: StepsMinion, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    stubborn = (
+        "import os, signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        "open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(300)"
+    )
+    code = "import os, sys; sys.exit(os.path.exists('/proc/' + open(sys.argv[1]).read()))"
+    minion.configure(prepare=[{"command": python(stubborn, pid)}], recover=[{"command": python(code, pid)}])
+    with JobProcess(minion, "prepare", None) as running:
+        pid_in(pid)
+        running.kill()
+        assert minion.recover() == "recovered"
+    assert minion.call("status")["working"] is None

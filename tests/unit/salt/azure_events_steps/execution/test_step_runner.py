@@ -5,16 +5,20 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from azure_events_steps import lock
 from azure_events_steps.configuration import COMMAND, FUNCTION, Step
 from azure_events_steps.execution.results import DONE, FAILED, TAIL, TIMEOUT, Call, StepResult, decode_windows_output
 from azure_events_steps.execution.step_runner import run_step
 from support.salt import steps
+from support.salt.job_process import is_running, pid_in
 from support.salt.steps import WINDOWS, python, variable
 
 VARIABLES = {"EVENT_ID": "C7061BAC", "EVENT_DESCRIPTION": "a&b \u00fc\u6f22"}
@@ -113,6 +117,21 @@ def test_function_that_exceeds_its_timeout_is_ended() -> None:
 def test_thread_that_goes_on_does_not_delay_the_result() -> None:
     result = function(steps.leaves_a_thread, 20)
     assert (result.outcome, result.output) == (DONE, "done")
+
+
+@pytest.mark.skipif(WINDOWS, reason="no process of a step inherits a descriptor")
+@pytest.mark.parametrize("kind", [COMMAND, FUNCTION])
+def test_service_that_a_step_starts_does_not_hold_the_lock_of_the_job(tmp_path: Path, kind: str) -> None:
+    service = tmp_path / "service"
+    step = Step("x", kind, f"sleep 300 & echo $! > {service}", (str(service),), {}, {}, 20)
+    with lock.acquire(str(tmp_path), lock.PREPARATION, 0) as held:
+        assert held is not None
+        assert run_step(step, {}, steps.starts_a_service, (held.fd,)).outcome == DONE
+    try:
+        with lock.acquire(str(tmp_path), lock.PREPARATION, 0) as free:
+            assert free is not None and is_running(pid_in(service))
+    finally:
+        os.kill(pid_in(service), signal.SIGKILL)
 
 
 def test_function_imports_no_module_of_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
