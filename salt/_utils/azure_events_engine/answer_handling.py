@@ -171,12 +171,19 @@ def _apply_events(update: StateUpdate, minion: str, status: Status, asked_at: fl
 
 
 def _tracker(update: StateUpdate, minion: str, members: list[str]) -> Tracker:
-    """Return a copy of the minion's tracker, or one that knows the events of its maintenances."""
+    """Return a copy of the minion's tracker, or one that knows what is stored."""
     tracker = update.minion(minion).tracker
     if tracker is not None:
         return tracker.copy()
-    sightings = [update.member(key, minion).sighting for key in members]
-    return Tracker(sighting.event for sighting in sightings if sighting is not None)
+    known = {key: update.member(key, minion) for key in members}
+    return Tracker(
+        [member.sighting.event for member in known.values() if member.sighting is not None],
+        returned=[key for key, member in known.items() if member.returned],
+        gone=[
+            *(key for key, over in update.over.items() if minion in over.members),
+            *(key for key, member in known.items() if not member.present),
+        ],
+    )
 
 
 def _apply_records(update: StateUpdate, minion: str, status: Status, asked_at: float) -> bool:
@@ -253,6 +260,9 @@ def _apply_sighting(
         # a step that failed may succeed for the changed event
         now = now._replace(tries=0, next_at=update.now, outcome="", reason="")
     update.set_member(key, minion, **now._asdict())
+    if now.returned != member.returned or (member.present and not now.present):
+        # the next engine must know what was gone, and what came back
+        update.save(key)
     return True
 
 

@@ -22,7 +22,7 @@ from .answers import PREPARED, tracked_event
 from .progress import STEPS
 from .state import Approval, Hold, Maintenance, Member, Order
 
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS maintenances (key TEXT PRIMARY KEY, held INTEGER NOT NULL, contents TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS names (minion TEXT PRIMARY KEY, vm TEXT NOT NULL)",
@@ -181,6 +181,7 @@ def as_dict(maintenance: Maintenance) -> dict[str, Any]:
         "members": {
             minion: {
                 "present": member.present,
+                "returned": member.returned,
                 "status": member.status,
                 "resources": lists[member.resources],
                 "record": member.record != "",
@@ -210,6 +211,7 @@ def from_dict(given: Mapping[str, Any], now: float) -> Maintenance:
     members = {
         str(minion): Member(
             sighting=_sighting(given, member["status"], lists[member["resources"]]) if member["present"] else None,
+            returned=bool(member["returned"]),
             record=PREPARED if member["record"] and not member["present"] else "",
             next_at=math.inf,
         )

@@ -134,6 +134,26 @@ def test_event_that_came_back_is_over_after_a_minute_without_it(state: str) -> N
     assert fleet.count("recover") == 2
 
 
+@pytest.mark.parametrize("restart_when", ["gone", "over", "listed"])
+def test_event_that_came_back_before_or_after_a_restart_needs_a_minute(restart_when: str) -> None:
+    listed, absent = status("vm1", event("vm1"), records=[record()]), status("vm1", records=[record()])
+    fleet = prepared("vm1")
+    fleet.see_over("vm1")
+    fleet.answer("recover", {"vm1": done("recovered" if restart_when == "over" else "still_listed")})
+    if restart_when != "listed":
+        fleet.restart()
+    fleet.poll({"vm1": listed})
+    if restart_when == "listed":
+        fleet.restart()
+    fleet.poll({"vm1": absent})
+    fleet.wait(GONE_AFTER_A_RETURN - 5)
+    fleet.poll({"vm1": absent})
+    assert fleet.count("recover") == 1
+    fleet.wait(5)
+    fleet.poll({"vm1": absent})
+    assert fleet.count("recover") == 2
+
+
 def test_vms_of_an_event_count_while_its_resources_are_unreadable() -> None:
     """vm2 is prepared, but reads that the event has no VMs: it may affect any."""
     fleet = Driver("vm1", "vm2")
