@@ -452,7 +452,8 @@ def recover(event_id=None, test=False):
 def sweep(test=False):
     """Recover from every event that this minion has prepared for and that is over.
 
-    It is meant for Salt's scheduler on minions without an engine on their master.
+    It is meant for Salt's scheduler on minions without an engine on their master. If an event that
+    came back after its end is missing, it reads documents for up to a minute.
 
     Args:
         test: run nothing, and return what would run.

@@ -144,7 +144,7 @@ def may_be_over(member: Member) -> bool:
     """Return True if the minion should check whether the event is over for it.
 
     For a started event the first answer without it suffices, because the minion reads further documents
-    itself. It does not know that an event came back.
+    itself. It does not wait a minute for an event that came back.
     """
     return not member.present or (not member.listed and member.status != SCHEDULED and not member.returned)
 

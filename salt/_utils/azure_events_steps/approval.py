@@ -23,6 +23,7 @@ from azure_scheduled_events.release import (
     all_vms,
     obstacles,
 )
+from azure_scheduled_events.tracking import Tracker
 
 from . import answers, lock
 from .answers import Job
@@ -75,7 +76,7 @@ def _approved(minion: Minion, job: Job, ready: Mapping[str, str], receipts: str,
         codes = {obstacle.code for obstacle in obstacles_in(seen)}
         return codes == {ONE_DOCUMENT.code} or (codes == {UNKNOWN_VM} and seen.tracked.doubt)
 
-    seen = observe(session, recorded.events if recorded is not None else (), is_undecided)
+    seen = observe(session, Tracker(recorded.events if recorded is not None else ()), is_undecided)
     found, event = obstacles_in(seen), job.event
     if found or event is None:
         code = found[0].code

@@ -5,9 +5,8 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Callable, Iterable, NamedTuple
+from typing import Callable, NamedTuple
 
-from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.identity import affects
 from azure_scheduled_events.session import ConnectionOptions, ImdsSession
 from azure_scheduled_events.tracking import Observation, Tracker
@@ -48,15 +47,15 @@ def open_session(
 
 def observe(
     session: ImdsSession,
-    known: Iterable[ScheduledEvent] = (),
+    tracker: Tracker | None = None,
     is_undecided: Callable[[VmObservation], bool] = lambda seen: False,
 ) -> VmObservation:
     """Read documents until one decides, or the session's time is up; raise ImdsError on a failure.
 
-    ``known`` are the events of the minion's record, which count as listed with all their VMs until documents lack
+    ``tracker`` knows the events of the minion's record, which count as listed with all their VMs until documents lack
     them. ``is_undecided`` returns True if another document may change the decision.
     """
-    tracker = Tracker(known)
+    tracker = tracker or Tracker()
     while True:
         document = session.read_events(name_required=True)
         seen = VmObservation(tracker.observe(document), str(session.resource_name))

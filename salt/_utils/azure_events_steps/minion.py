@@ -8,11 +8,12 @@ import contextlib
 import logging
 import sys
 import time
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Sequence
 
 from azure_events_watch import state_file
 from azure_events_watch.durable_file import is_in_use
 from azure_scheduled_events.boot import boot_id
+from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.hook_input import HookInput, step_seconds
 from azure_scheduled_events.outcome import UNKNOWN
 from azure_scheduled_events.session import ImdsSession
@@ -113,6 +114,15 @@ class Minion:
             self.file.write(now)
         except OSError as error:
             log.error("azure_events: the record of the preparation cannot be written: %s", error)
+
+    def note_gone(self, events: Sequence[ScheduledEvent]) -> None:
+        """Note that the record no longer has these events, which are over, or log why that cannot be noted."""
+        if not events:
+            return
+        try:
+            self.file.add_gone(events)
+        except OSError as error:
+            log.error("azure_events: the events that are over cannot be noted: %s", error)
 
     def run(self, job: Job, steps: tuple[Step, ...], now: Record, held: lock.Lock) -> tuple[list[StepResult], Record]:
         """Run the steps until one fails, except those that have succeeded in this phase before.

@@ -61,7 +61,7 @@ def _checked(minion: Minion, job: Job) -> dict[str, Any] | None:
     if chosen.code == AFFECTS:
         return job.answer(answers.NOT_AFFECTED, chosen.reason)
     found = minion.readable_record()
-    if found is not None and found.is_prepared(job.reason(), minion.boot) and found.find(job.key) is not None:
+    if found is not None and found.covers(job.reason(), minion.boot):
         return _already(job, found)
     if event.status == "Started":
         return job.answer(answers.STARTED, "the event has started; it is too late to prepare")
@@ -73,7 +73,7 @@ def _checked(minion: Minion, job: Job) -> dict[str, Any] | None:
 def _planned(minion: Minion, job: Job) -> dict[str, Any]:
     found = minion.readable_record()
     if found is not None and found.is_prepared(job.reason(), minion.boot):
-        if found.find(job.key) is not None:
+        if found.covers(job.reason(), minion.boot):
             return _already(job, found)
         return job.answer(answers.WOULD_PREPARE, f"nothing would run: {_prepared_for(found)}", changed=True)
     steps = minion.configuration.prepare
@@ -87,14 +87,14 @@ def _prepared(minion: Minion, job: Job, held: lock.Lock) -> dict[str, Any]:
     """Prepare while the lock is held; raise OSError if the record cannot be written before."""
     found = minion.readable_record(quarantine=True)
     if found is not None and found.is_prepared(job.reason(), minion.boot):
-        if found.find(job.key) is not None:
+        if found.covers(job.reason(), minion.boot):
             return _already(job, found)
-        minion.file.write(found.with_reason(job.reason()))
+        minion.file.write(found.with_reason(_reason(minion, job)))
         return job.answer(answers.PREPARED, f"nothing had to run: {_prepared_for(found)}", changed=True)
     steps = minion.configuration.prepare
     if steps is None:
         return no_steps(job)
-    now = _begun(minion, found, steps, job.reason())
+    now = _begun(minion, found, steps, _reason(minion, job))
     minion.file.write(now)
     before = now.steps_done
     results, now = minion.run(job, steps, now, held)
@@ -109,6 +109,11 @@ def _prepared(minion: Minion, job: Job, held: lock.Lock) -> dict[str, Any]:
             answers.FAILED, f"the steps have succeeded, but the record cannot be kept: {error}", results, changed=True
         )
     return job.answer(answers.PREPARED, answers.steps_have_run(len(steps) - before), results, changed=True)
+
+
+def _reason(minion: Minion, job: Job) -> Reason:
+    """Return the reason to record, with whether the minion has recovered from the event before."""
+    return job.reason()._replace(returned=job.key in minion.file.gone())
 
 
 def _begun(minion: Minion, found: Record | None, steps: tuple[Step, ...], reason: Reason) -> Record:

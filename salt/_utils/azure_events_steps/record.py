@@ -9,7 +9,7 @@ is pending. On Linux it has the mode 0600, in a folder with the mode 0700.
 from __future__ import annotations
 
 import os
-from typing import Any, Mapping, NamedTuple
+from typing import Any, Iterable, Mapping, NamedTuple
 
 from azure_events_watch import durable_file, state_file
 from azure_scheduled_events.document import ScheduledEvent
@@ -26,18 +26,27 @@ PHASES = (PREPARING, PREPARED, PREPARE_FAILED, RECOVERING, RECOVER_FAILED)
 BY_HAND = ""
 
 _FILE = "prepared.json"
+_GONE_FILE = "gone.json"
+# events that are remembered after the recovery from them
+_MOST_GONE = 1000
 
 
 class Reason(NamedTuple):
     """One event that the minion was prepared for; ``event_id`` is BY_HAND without an event.
 
-    ``over`` is True if a recovery found that the event is over, and another reason is not.
+    ``over`` is True if a recovery found that the event is over, and another reason is not. ``returned`` is True
+    if Azure listed the event again after it was over.
     """
 
     event_id: str
     event_type: str = ""
     resources: tuple[str, ...] = ()
     over: bool = False
+    returned: bool = False
+
+    def seen(self, over: bool) -> Reason:
+        """Return the reason after a recovery found that the event is over, or not."""
+        return self._replace(over=over, returned=self.returned or (self.over and not over))
 
     @property
     def key(self) -> str:
@@ -88,6 +97,16 @@ class Record(NamedTuple):
             if reason.key != BY_HAND
         )
 
+    @property
+    def returned(self) -> frozenset[str]:
+        """Return the keys of the events that came back after they were over, and are not over again."""
+        return frozenset(reason.key for reason in self.reasons if reason.returned and not reason.over)
+
+    def covers(self, reason: Reason, boot: str) -> bool:
+        """Return True if `is_prepared`, and the event is among the reasons and not over."""
+        earlier = self.find(reason.key)
+        return earlier is not None and not earlier.over and self.is_prepared(reason, boot)
+
     def is_prepared(self, reason: Reason, boot: str) -> bool:
         """Return True if a preparation that counts for the reason succeeded in that boot.
 
@@ -111,6 +130,9 @@ class Record(NamedTuple):
 
     def with_reason(self, reason: Reason) -> Record:
         """Return the record with that reason, which replaces an earlier one for the same event."""
+        earlier = self.find(reason.key)
+        if earlier is not None:
+            reason = reason._replace(returned=reason.returned or earlier.seen(over=False).returned)
         return self._replace(reasons=(*(one for one in self.reasons if one.key != reason.key), reason))
 
     def with_success(self, kind: str | None, at: str) -> Record:
@@ -135,7 +157,11 @@ def record_from_json(data: Mapping[str, Any]) -> Record:
     try:
         reasons = tuple(
             Reason(
-                str(item["event_id"]), str(item["event_type"]), tuple(map(str, item["resources"])), item["over"] is True
+                str(item["event_id"]),
+                str(item["event_type"]),
+                tuple(map(str, item["resources"])),
+                item["over"] is True,
+                item["returned"] is True,
             )
             for item in data["reasons"]
         )
@@ -158,10 +184,11 @@ def record_from_json(data: Mapping[str, Any]) -> Record:
 
 
 class RecordFile:
-    """The record's file below the minion's cachedir."""
+    """The record's file below the minion's cachedir, and the one with the events that the minion recovered from."""
 
     def __init__(self, cachedir: str) -> None:
         self.path = os.path.join(state_file.folder(cachedir), _FILE)
+        self._gone_path = os.path.join(state_file.folder(cachedir), _GONE_FILE)
 
     def read(self) -> Record | None:
         """Return the record, or None if nothing is prepared; raise ValueError for a damaged file."""
@@ -178,6 +205,20 @@ class RecordFile:
     def remove(self) -> None:
         """Remove the file: nothing is prepared any more."""
         durable_file.remove(self.path)
+
+    def gone(self) -> tuple[str, ...]:
+        """Return the keys of the latest events that the minion recovered from; none of a damaged file."""
+        try:
+            data = state_file.load(self._gone_path)
+        except ValueError:
+            data = None
+        found = None if data is None else data.get("gone")
+        return tuple(map(str, found)) if isinstance(found, list) else ()
+
+    def add_gone(self, events: Iterable[ScheduledEvent]) -> None:
+        """Remember events; raise OSError if the file cannot be written."""
+        keys = dict.fromkeys((*self.gone(), *(event.key for event in events)))
+        state_file.write(self._gone_path, {"gone": list(keys)[-_MOST_GONE:]})
 
     def quarantine(self) -> str:
         """Rename a damaged file, and return its new path."""

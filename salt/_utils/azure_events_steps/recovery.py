@@ -8,12 +8,13 @@ from typing import Any, Sequence
 
 from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.errors import ImdsError
+from azure_scheduled_events.tracking import GONE_AFTER_A_RETURN, Tracker
 
 from . import answers, lock, record
 from .answers import Job
 from .configuration import Step, digest
 from .execution.results import WOULD_RUN, not_run
-from .imds_observation import observe
+from .imds_observation import IMDS_TIMEOUT, observe
 from .minion import MAX_AGE, Minion, failure_of, no_steps
 from .record import BY_HAND, Reason, Record
 
@@ -36,21 +37,17 @@ def sweep(minion: Minion, test: bool = False) -> list[dict[str, Any]]:
     record cannot be read.
     """
     found = minion.file.read()
-    jobs = (
-        [Job(answers.RECOVER, reason.event_id) for reason in found.reasons if reason.key != BY_HAND]
-        if found is not None
-        else []
-    )
-    return _recover(minion, jobs, test) if jobs else []
+    jobs = [Job(answers.RECOVER, event.event_id) for event in found.events] if found is not None else []
+    return _recover(minion, jobs, test, is_sweep=True) if jobs else []
 
 
-def _recover(minion: Minion, jobs: Sequence[Job], test: bool) -> list[dict[str, Any]]:
+def _recover(minion: Minion, jobs: Sequence[Job], test: bool, is_sweep: bool = False) -> list[dict[str, Any]]:
     """Recover for these jobs, and return their answers in the same order."""
     try:
         found = minion.readable_record()
         if found is None or not any(job.by_hand or found.find(job.key) for job in jobs):
             return [job.answer(answers.NOT_PREPARED, _UNKNOWN) for job in jobs]
-        over = _over(minion, found, jobs)
+        over = _over(minion, found, jobs, is_sweep)
         if test:
             return _concluded(minion, jobs, found, over, None)
         with minion.locked(lock.PREPARATION, jobs[0]) as held:
@@ -60,7 +57,7 @@ def _recover(minion: Minion, jobs: Sequence[Job], test: bool) -> list[dict[str, 
             if found is None:
                 return [job.answer(answers.NOT_PREPARED, "another job has recovered it") for job in jobs]
             if held.waited > MAX_AGE:
-                over = _over(minion, found, jobs)
+                over &= _over(minion, found, jobs)
             return _concluded(minion, jobs, found, over, held)
     except ImdsError as error:
         return [job.answer(answers.UNAVAILABLE, str(error)) for job in jobs]
@@ -68,12 +65,22 @@ def _recover(minion: Minion, jobs: Sequence[Job], test: bool) -> list[dict[str, 
         return [job.answer(answers.FAILED, f"the record cannot be kept: {error}") for job in jobs]
 
 
-def _over(minion: Minion, found: Record, jobs: Sequence[Job]) -> frozenset[str]:
-    """Return the keys of the record's events that are over; read IMDS only if there are any."""
+def _over(minion: Minion, found: Record, jobs: Sequence[Job], is_sweep: bool = False) -> frozenset[str]:
+    """Return the keys of the record's events that are over; read IMDS only if there are any.
+
+    An event that came back has to be gone for a minute. A caller who names the event, or a person, has waited for
+    that; a sweep itself does.
+    """
     keys = [event.key for event in found.events]
     if not keys:
         return frozenset()
-    seen = observe(minion.session(), found.events, lambda seen: seen.tracked.doubt and not all(map(seen.is_over, keys)))
+    asked = frozenset(job.key for job in jobs)
+    returned = found.returned
+    if not is_sweep:
+        returned = frozenset() if BY_HAND in asked else returned - asked
+    session = minion.session(IMDS_TIMEOUT + (GONE_AFTER_A_RETURN if is_sweep and returned else 0.0))
+    tracker = Tracker(found.events, returned)
+    seen = observe(session, tracker, lambda seen: seen.tracked.doubt and not all(map(seen.is_over, keys)))
     for job in jobs:
         job.record_observation(seen)
     return frozenset(filter(seen.is_over, keys))
@@ -87,15 +94,14 @@ def _concluded(
     listed = [reason for reason in found.reasons if reason.key not in over and reason.key != BY_HAND]
     if listed:
         reasons = tuple(
-            reason._replace(over=reason.key in over)
-            for reason in found.reasons
-            if not (by_hand and reason.key == BY_HAND)
+            reason.seen(over=reason.key in over) for reason in found.reasons if not (by_hand and reason.key == BY_HAND)
         )
         if held is not None and reasons != found.reasons:
             minion.file.write(found._replace(reasons=reasons))
         return [_kept(job, found, reasons, listed) for job in jobs]
     if not by_hand and found.find(BY_HAND) is not None:
         if held is not None:
+            minion.note_gone(found.events)
             minion.file.write(
                 found._replace(reasons=tuple(reason for reason in found.reasons if reason.key == BY_HAND))
             )
@@ -152,6 +158,7 @@ def _run(
     if why is not None:
         minion.write_if_possible(now._replace(phase=record.RECOVER_FAILED, why_not=why))
         return [job.answer(answers.FAILED, why, results, changed=True) for job in jobs]
+    minion.note_gone(found.events)
     minion.file.remove()
     reason = answers.steps_have_run(len(steps) - done)
     return [job.answer(answers.RECOVERED, reason, results, changed=True) for job in jobs]

@@ -155,7 +155,7 @@ def test_record_round_trip_is_exact_and_other_content_is_refused() -> None:
         "digest",
         "2026-11-21T12:00:00Z",
         "",
-        (Reason("A\ud800", "Reboot", ("vm1",), True), Reason("")),
+        (Reason("A\ud800", "Reboot", ("vm1",), True), Reason("B", returned=True), Reason("")),
     )
     data = json.loads(json.dumps(record.to_json()))
     assert record_from_json(data) == record

@@ -65,6 +65,40 @@ def test_recovery_needs_documents_without_the_event_that_span_two_seconds(
     assert minion.recover("A") == "recovered" and scripted.next == []
 
 
+@pytest.mark.parametrize("others", [[], [ScriptedImds.event("B", "vm1")]], ids=["alone", "with another event"])
+def test_sweep_recovers_from_an_event_that_came_back_after_a_minute_without_it(
+    tmp_path: Path, scripted: ScriptedImds, others: list[dict[str, Any]]
+) -> None:
+    minion = StepsMinion(tmp_path, scripted.endpoint)
+    listed = [scripted.event("A", "vm1")]
+    scripted.events = listed + others
+    for event in scripted.events:
+        assert minion.prepare(event["EventId"]) == "prepared"
+    scripted.events = others
+    minion.call("sweep")
+    scripted.events = listed
+    assert minion.prepare("A") == "prepared"
+    scripted.next = [[] for _second in range(50)] + [listed]
+    assert {answer["outcome"] for answer in minion.call("sweep")} == {"still_listed"} and scripted.next == []
+    scripted.next = [[] for _second in range(60)]
+    assert {answer["outcome"] for answer in minion.call("sweep")} == {"recovered"} and scripted.next == []
+
+
+def test_recovery_from_one_event_waits_a_minute_for_another_that_came_back(
+    tmp_path: Path, scripted: ScriptedImds
+) -> None:
+    minion = StepsMinion(tmp_path, scripted.endpoint)
+    first, second = scripted.event("A", "vm1"), scripted.event("B", "vm1")
+    for scripted.events in ([first, second], [second], [first, second]):
+        minion.prepare("A")
+        minion.prepare("B")
+        assert minion.recover("A") == "still_listed"
+    scripted.events = []
+    assert minion.recover("B") == "still_listed"
+    # the caller has waited for the end of the event that it names
+    assert minion.recover("A") == "recovered"
+
+
 @pytest.mark.parametrize("entry", [{}, ScriptedImds.event("A")], ids=["without an id", "without resources"])
 def test_event_is_not_over_while_it_may_be_an_entry_that_cannot_be_read(
     tmp_path: Path, scripted: ScriptedImds, entry: dict[str, Any]
