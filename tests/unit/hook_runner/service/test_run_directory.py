@@ -52,10 +52,11 @@ def test_a_file_in_the_place_of_a_folder_is_refused(azure: Azure, make_daemon: M
 @needs_root
 @pytest.mark.parametrize("name, key", [("state", "state_directory"), ("run", "run_directory")])
 def test_a_folder_that_is_not_there_is_not_made_where_others_decide(
-    azure: Azure, make_daemon: MakeDaemon, name: str, key: str
+    azure: Azure, make_daemon: MakeDaemon, tmp_path_factory: pytest.TempPathFactory, name: str, key: str
 ) -> None:
     vm = make_daemon()
-    above = vm.harness.folder / "home"
+    # the path of a run directory has a limit, and that of tmp_path has the name of the test
+    above = tmp_path_factory.mktemp("home")
     (above / "cache").mkdir(parents=True)
     os.chown(above, NOBODY, -1)
     place = above / "cache" / "not" / "there" / name
