@@ -204,7 +204,7 @@ class MaintenanceEngine:
     def _expect_return(self, token: int, job_id: str, minion: str) -> None:
         """Look for a return in the job cache if the job awaits it; any minion can send its event."""
         job = self.state.jobs.get(token)
-        if job is not None and minion in job.minions and (token, minion) not in self._returns:
+        if job is not None and minion in job.minions:
             self._returns[token, minion] = _Return(job_id, self._clock() + _JOB_CACHE_TIMEOUT)
 
     def _read_returns(self, now: float) -> None:

@@ -140,6 +140,16 @@ def test_returns_that_no_job_awaits_are_not_looked_up(site: Site) -> None:
     assert site.ports.looked_up == [("jid1", "vm2")]
 
 
+def test_forged_announcement_does_not_shorten_the_time_of_the_return(site: Site) -> None:
+    site.engine.take("salt/job/jid1/ret/vm1", {})
+    site.wait(8)
+    site.engine.take("salt/job/jid1/ret/vm1", {})
+    site.wait(8)
+    site.ports.job_cache["jid1", "vm1"] = status("vm1", event("vm1"))
+    site.wait(1)
+    assert "prepare" in site.ports.functions("vm1")
+
+
 def test_minion_is_gone_when_two_reads_of_the_keys_lack_it(site: Site) -> None:
     """Salt reports a read that failed as one without minions."""
     site.prepare()
