@@ -191,7 +191,7 @@ class MaintenanceEngine:
         missing = names.accepted.union(names.observed) - known.accepted
         gone = missing & self._missing
         self._missing = missing - gone
-        self._keys_wanted = self._keys_wanted or bool(self._missing)
+        self._keys_wanted = self._keys_wanted or bool(self._missing) or not known.accepted
         pillar = {minion: vm for minion, vm in names.pillar.items() if minion in self._missing}
         self._reduce(Known(known.accepted | self._missing, {**pillar, **known.pillar}))
         forgotten = [minion for minion in names.observed if minion in gone]

@@ -161,6 +161,15 @@ def test_minion_is_gone_when_two_reads_of_the_keys_lack_it(site: Site) -> None:
         assert [tag.rpartition("/")[2] for tag, _data in site.ports.sent if tag.endswith("/over")] == steps
 
 
+def test_failed_first_read_of_the_keys_is_repeated_within_seconds(site: Site) -> None:
+    site.ports.published.clear()
+    site.ports.accepted = set()
+    site.start()
+    site.ports.accepted = {"vm1", "vm2"}
+    site.wait(6)
+    assert site.ports.published == [("status", ("vm1", "vm2"), {})]
+
+
 def test_name_of_a_minion_outlives_a_restart_with_a_failed_read_of_the_keys(site: Site) -> None:
     site.give_return("vm1", status("a"))
     site.ports.accepted = set()
