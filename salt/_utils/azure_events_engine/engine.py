@@ -185,7 +185,8 @@ class MaintenanceEngine:
     def _learn(self) -> None:
         """Read which minions take part.
 
-        Salt reports a failed read as one without minions: a minion is gone when two reads in a row lack it.
+        Salt reports a failed read as one without minions: a minion is gone when two reads in a row lack it, and a read
+        that finds none is soon repeated.
         """
         known, names = self._ports.known(), self.state.names
         missing = names.accepted.union(names.observed) - known.accepted
