@@ -328,6 +328,17 @@ def test_other_events_lose_a_deleted_vm_and_end_without_a_vm():
     assert simulation.world.events == []
 
 
+def test_later_change_does_not_bring_a_deleted_vm_back():
+    changes = [{"after": 100, "resources": ["vm1", "vm2"], "duration": 7}, {"after": 200, "resources": ["vm1"]}]
+    later = {"name": "later", "type": "Redeploy", "resources": ["vm2"], "notice": "1h", "at": 0, "changes": changes}
+    simulation = make_simulation({**FREEZE, "type": "Preempt"}, later)
+    assert deleted(simulation.advance_to(T0 + 150)) == [("vm1", 70)]
+    (shown,) = document_at(simulation, "vm2", 150)["Events"]
+    assert (shown["Resources"], shown["DurationInSeconds"]) == (["vm2"], 7)
+    simulation.advance_to(T0 + 201)
+    assert (event(simulation, "later").gone_at, event(simulation, "later").cancelled) == (T0 + 200, True)
+
+
 def test_two_evictions_of_one_vm_delete_it_once():
     again = {**FREEZE, "type": "Terminate", "name": "f", "at": 0, "notice": "10s", "started_for": "1h"}
     simulation = make_simulation({**FREEZE, "type": "Preempt"}, again)

@@ -93,13 +93,8 @@ def _delete_vms(world: World, event: SimulatedEvent, moment: float) -> list[Occu
     world.removed.update(names)
     found = [Occurrence(moment, "removed", event.group, event.name, event.id, {"vm": name}) for name in names]
     for other in world.events:
-        left = tuple(name for name in other.content.resources if name not in world.removed)
-        if other.status == ENDED or left == other.content.resources:
-            continue
-        if left:
-            found += _edit(world, other, Change(resources=left), moment)
-        else:
-            found += remove(world, other, moment, "finished" if other.status == STARTED else "cancelled")
+        if other.status != ENDED and not world.removed.isdisjoint(other.content.resources):
+            found += _edit(world, other, Change(resources=other.content.resources), moment)
     return found
 
 
@@ -154,6 +149,11 @@ def _snapshot(event: SimulatedEvent) -> EventSnapshot | None:
 
 
 def _edit(world: World, event: SimulatedEvent, requested: Change, moment: float) -> list[Occurrence]:
+    """Edit ``event``; its Resources have no deleted VM, and without another one it ends."""
+    if requested.resources is not None:
+        requested = replace(requested, resources=tuple(vm for vm in requested.resources if vm not in world.removed))
+        if not requested.resources:
+            return remove(world, event, moment, "finished" if event.status == STARTED else "cancelled")
     before = _visible_state(world, event)
     scopes = world.scopes_showing(event)
     event.edit(requested)
