@@ -505,6 +505,10 @@ def test_evicted_vm_refuses_connections_and_its_group_continues(start_simulator)
         with pytest.raises(ControlError, match="Azure has deleted vm1; name another VM") as refused:
             sim.post(path, body)
         assert refused.value.status == 409
+    sim.post("/events", {"type": "Reboot", "resources": ["vm2"], "name": "other"})
+    with pytest.raises(ControlError, match="event other: Azure has deleted vm1; name another VM") as refused:
+        sim.post("/events/other/approve", {"as": "vm1"})
+    assert refused.value.status == 409 and sim.get("/events/other")["approved_by"] == []
     sim.post("/faults", {"kind": "refuse", "vm": "vm1"})
     sim.delete("/faults")
     assert is_refused(vm1) and send_request(vm2).status == 200

@@ -134,6 +134,8 @@ class EventRoutes:
                 f"as: there is no approver {approver!r}; give {CONTROL_PLANE}, {OTHER_TENANTS}, {ARM} or the name "
                 "of a VM"
             )
+        if vm is not None:
+            operations.check_present(world, event.name, [vm.name])
         if not event.visible or (vm is not None and event not in world.events_visible_to(world.scope_for(vm))):
             raise operations.InvalidState(f"event {event.name}: {approver} does not see it")
         return self._respond(event, operations.approve(self._engine.simulation, [event], approver, now))

@@ -43,7 +43,7 @@ def schedule(simulation: Simulation, plan: EventPlan, now: float) -> tuple[Simul
     Raises:
         InvalidState: a VM was deleted.
     """
-    _check_present(simulation.world, plan.name, plan.resources)
+    check_present(simulation.world, plan.name, plan.resources)
     event = simulation.world.add(plan, now)
     simulation.reschedule(event, now=now)
     return event, simulation.advance_to(now)
@@ -55,7 +55,7 @@ def change(simulation: Simulation, event: SimulatedEvent, requested: Change, now
     Raises:
         InvalidState: the state of the event does not allow the change, or a VM was deleted.
     """
-    _check_present(simulation.world, event.name, requested.resources or ())
+    check_present(simulation.world, event.name, requested.resources or ())
     if event.status == ENDED:
         raise InvalidState(f"event {event.name}: it has ended")
     if requested.action == "cancel" and event.status == STARTED:
@@ -73,7 +73,8 @@ def change(simulation: Simulation, event: SimulatedEvent, requested: Change, now
     return occurrences + simulation.advance_to(now)
 
 
-def _check_present(world: World, event: str, vms: Sequence[str]) -> None:
+def check_present(world: World, event: str, vms: Sequence[str]) -> None:
+    """Raise InvalidState, which names ``event``, if one of ``vms`` was deleted."""
     for vm in vms:
         if vm in world.removed:
             raise InvalidState(f"event {event}: Azure has deleted {vm}; name another VM")
