@@ -52,6 +52,12 @@ def test_schedule_returns_the_event_with_hidden_state(sim):
     assert "mine" in [each["name"] for each in sim.get("/events")["events"]]
 
 
+def test_event_without_a_name_gets_one_that_no_event_has(sim):
+    number = int(schedule(sim)["name"].removeprefix("control"))
+    schedule(sim, name=f"control{number + 1}")
+    assert [schedule(sim)["name"], schedule(sim)["name"]] == [f"control{number + 2}", f"control{number + 3}"]
+
+
 def test_schedule_with_at_and_after_appears_later(sim):
     first = schedule(sim, at=30, starts="automatic_approval", started_for=60)
     schedule(sim, name="next", after=first["name"], at=5)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from aiohttp import web
@@ -62,7 +63,7 @@ class EventRoutes:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._generated = 0
+        self._numbers = count(1)
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes for aiohttp."""
@@ -198,8 +199,8 @@ class EventRoutes:
         return found[0]
 
     def _generate_name(self) -> str:
-        self._generated += 1
-        return f"control{self._generated}"
+        names = (f"control{number}" for number in self._numbers)
+        return next(name for name in names if not self._exists(name))
 
     def _exists(self, name: str) -> bool:
         try:
