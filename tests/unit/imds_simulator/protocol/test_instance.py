@@ -99,9 +99,11 @@ def test_uniform_set_has_base_36_host_name() -> None:
     assert len(compute["placementGroupId"]) == 36 and compute["virtualMachineScaleSet"] == {"id": ""}
 
 
-def test_instance_with_a_number_of_other_digits_has_a_document() -> None:
-    for number in ("\u00b2", "\u0663"):
-        assert document("scale_set", f"set_{number}")["compute"]["name"] == f"set_{number}"
+def test_instance_with_a_number_of_odd_or_many_digits_has_a_document() -> None:
+    for number in ("\u00b2", "\u0663", "1" * 5000):
+        name = f"set_{number}"
+        found = documents(set={"kind": "scale_set", "vms": [name]}).document(name, NEWEST)["compute"]
+        assert found["name"] == name and len(found["osProfile"]["computerName"]) == len("set000000")
 
 
 def test_other_vms_have_their_name_as_host_name_and_no_placement_group() -> None:

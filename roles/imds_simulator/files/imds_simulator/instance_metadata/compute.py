@@ -91,7 +91,8 @@ def _storage_profile(vm: str, identity: Identity) -> dict[str, Any]:
 
 def _host_name(group: Group, number: str) -> str:
     """Return the host name of a uniform instance: prefix and six base-36 digits (reference 3.2.1)."""
-    value, digits = int(number) if number.isdecimal() else 0, ""
+    # six digits of base 36 are enough for nine decimal ones
+    value, digits = int(number[-9:]) if number.isdecimal() else 0, ""
     while value:
         value, rest = divmod(value, 36)
         digits = _BASE36[rest] + digits
