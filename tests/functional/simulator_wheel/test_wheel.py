@@ -95,7 +95,10 @@ def test_wheel_has_the_version_of_the_collection(wheel: Path, run: Run) -> None:
 
 def test_messages_name_the_program_that_was_started(run: Run) -> None:
     done = run("imds-simulator", "exec", "--speed", "0", "--", "true")
-    assert (done.returncode, done.stderr) == (2, "imds-simulator: --speed: 0 is not a finite number above 0\n")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "imds-simulator: --speed: 0 is not a finite number of at least 0.000001\n",
+    )
     assert run("imds-simulator", "stat").stderr.startswith("imds-simulator: there is no verb stat")
 
 

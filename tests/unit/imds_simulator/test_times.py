@@ -151,10 +151,13 @@ def test_the_control_api_takes_a_time_and_refuses_one_in_the_past() -> None:
 
 @pytest.mark.parametrize("style", ["rfc1123", "iso"])
 def test_a_time_after_the_year_9999_is_shown_as_its_end(style: str) -> None:
-    # a simulated second takes 30 million years
-    with Simulator(f"speed: 1.0e-15\nknobs: {{not_before_format: {style}}}\n{GROUPS}") as sim:
-        made = sim.post("/events", {"type": "Freeze", "resources": ["vm1"]})
+    # the lowest speed: a simulated second takes eleven days
+    with Simulator(f"speed: 1.0e-6\nknobs: {{not_before_format: {style}}}\n{GROUPS}") as sim:
+        made = sim.schedule(type="Freeze", resources=["vm1"], notice="36500d", name="late")
         assert made["not_before"] == "9999-12-31T23:59:59.000Z"
         (event,) = send_request(sim.endpoint).json["Events"]
         assert event["NotBefore"] == {"rfc1123": "Fri, 31 Dec 9999 23:59:59 GMT", "iso": "9999-12-31T23:59:59Z"}[style]
         assert sim.get("/state")["events"][0]["not_before"] == made["not_before"]
+        sim.advance("36500d")
+        sim.advance(1)
+        assert sim.get("/events/late")["status"] == "Started"

@@ -64,7 +64,7 @@ def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
     [
         ("--listen nonsense", "--listen: 'nonsense' is not HOST:PORT"),
         ("--control https://127.0.0.1:1", "--control: 'https://127.0.0.1:1' is not HOST:PORT or http://HOST:PORT"),
-        ("--speed 0", "--speed: 0 is not a finite number above 0"),
+        ("--speed 0", "--speed: 0 is not a finite number of at least 0.000001"),
         ("--speed", "requires an argument; --help lists the options"),
         ("--clock manuel", "--clock: 'manuel' is not one of real, manual (did you mean manual?)"),
         ("--control-token short", "--control-token: the token is not one word of at least 8 ASCII characters"),

@@ -214,7 +214,8 @@ class Scenario:
 
     title: str = key(TEXT, "a name", default="")
     speed: float = key(
-        number("a finite number above 0", lambda value: value > 0, {"exclusiveMinimum": 0}),
+        # the longest duration stays a finite number of seconds
+        number("a finite number of at least 0.000001", lambda value: value >= 1e-6, {"minimum": 1e-6}),
         "simulated seconds per second",
         default=1.0,
     )
