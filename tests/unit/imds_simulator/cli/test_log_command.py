@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from imds_simulator.__main__ import main
+from imds_simulator.control.state import MAX_NEW
 from support import simulator_process
 from support.simulator.raw_http import approve, send_request
 from support.wait import wait_until
@@ -86,7 +87,25 @@ def test_a_line_has_time_vm_what_and_detail(sim, capsys):
     assert started < found.index(cut)
 
 
-def test_what_leaves_lines_of_one_kind(sim, capsys):
+def test_an_approval_by_resource_manager_names_the_vm_and_the_approver(sim, capsys):
+    path = sim.post("/events", {"type": "Reboot", "resources": ["vm1"], "name": "patch"})["acknowledge_path"]
+    assert send_request(sim.control, path, "POST", {"Authorization": "Bearer any"}).status == 200
+    assert log(sim, capsys, "--what", "approved") == ["arm approved patch Reboot"]
+    (line,) = log(sim, capsys, "--what", "approval")
+    assert line.startswith("vm1 approval by=arm 200 ")
+
+
+def test_a_long_log_states_how_many_older_entries_it_leaves_out(start_process, capsys):
+    steps = [{"group": "web", "to": number} for number in range(MAX_NEW + 3)]
+    sim = start_process({"groups": {"web": {"vms": ["vm1"]}}, "incarnations": steps})
+    assert main(["log", "--control", sim.control]) == 0
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert len(lines) == MAX_NEW and lines[0].endswith("web incarnation incarnation=3")
+    assert err.endswith(": older lines that are left out: 3; older requests: 0\n")
+
+
+def test_what_prints_lines_of_one_kind(sim, capsys):
     run_an_event(sim)
     assert log(sim, capsys, "--what", "approved") == ["vm2 approved patch Reboot"]
     assert log(sim, capsys, "--what", "nothing") == []

@@ -34,7 +34,7 @@ in a row to one VM are one line.
 _WHO = ("vm", "by", "resources", "group", "address")
 # members whose values need no name
 _PLAIN = frozenset(("event", "type", "status", "why", "note", "kind", "new", "refused", "not_before", "hint", "set"))
-_LEFT_OUT = frozenset((*_WHO, "number", "time", "what", "id", "ids", "scope", "faults", "notification"))
+_LEFT_OUT = frozenset(("resources", "group", "number", "time", "what", "id", "ids", "scope", "faults", "notification"))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -51,6 +51,10 @@ def main(arguments: Sequence[str]) -> int:
             if status != 200:
                 print_problem(run)
                 return 1
+            lines = run["last_line"] - line - len(run["lines"])
+            requests = run["last_request"] - request - sum(each["count"] for each in run["answers"])
+            if lines or requests:
+                print_problem(f"older lines that are left out: {lines}; older requests: {requests}")
             for text in _texts(run, options.what):
                 print(text)
             if not options.follow:
@@ -71,13 +75,13 @@ def _texts(run: Mapping[str, Any], what: str | None) -> list[str]:
 
 
 def _line_text(line: Mapping[str, Any]) -> str:
-    who = next((_text(line[name]) for name in _WHO if line.get(name)), "-")
+    who = next((name for name in _WHO if line.get(name)), "")
     details = [
         _text(value) if name in _PLAIN else f"{name}={_text(value)}"
         for name, value in line.items()
-        if name not in _LEFT_OUT and value not in (None, "", [])
+        if name not in _LEFT_OUT and name != who and value not in (None, "", [])
     ]
-    return " ".join([who, line["what"], *details])
+    return " ".join([_text(line[who]) if who else "-", line["what"], *details])
 
 
 def _answer_text(answer: Mapping[str, Any]) -> str:
