@@ -144,6 +144,22 @@ def test_report_states_how_many_lines_and_requests_it_leaves_out(page, tmp_path)
     assert page.errors() == []
 
 
+def test_deleted_vm_is_marked_and_approves_nothing(page, start):
+    simulator = start()
+    event = {"type": "Preempt", "resources": ["vm1"], "notice": "30s", "started_for": "10s"}
+    simulator.post("/events", event)
+    page.open(simulator.control)
+    assert "deleted" not in page.text("#timeline")
+    simulator.advance(60)
+    page.wait_for('.row[data-vm="vm1"] .age', "deleted")
+    assert "1 deleted" in page.text('.group[data-group="web"]')
+    simulator.post("/events", {"name": "next", "type": "Reboot", "resources": ["vm2"]})
+    page.wait_for("#live-events", "next")
+    choices = [each.text for each in page.part("next", "select").find_elements("tag name", "option")]
+    assert choices == ["vm2", "control-plane", "other-tenants", "arm"]
+    assert page.errors() == []
+
+
 def test_fault_ends_on_the_page_with_the_last_of_its_requests(page, start):
     simulator = start()
     simulator.post("/faults", {"kind": "unavailable", "vm": "vm1", "requests": 1})

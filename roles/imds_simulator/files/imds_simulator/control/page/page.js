@@ -454,7 +454,8 @@ function fillRow(row, name, picture) {
   row.answer.hidden = !answer;
   setText(row.answer, answer ? answerText(answer) : "");
   row.answer.dataset.class = answer && isError(answer) ? "bad" : "good";
-  setText(row.age, answer ? at(answer.to) : "no request yet");
+  row.node.classList.toggle("deleted", state.vms[name].removed);
+  setText(row.age, state.vms[name].removed ? "deleted" : answer ? at(answer.to) : "no request yet");
   fillTrack(row.track, name, picture);
 }
 
@@ -471,6 +472,8 @@ function groupFacts(name, members) {
   const asking = members.filter((vm) => log.newest.has(vm) && log.newest.get(vm).to > limit).length;
   const incarnations = Object.values(state.scopes).filter((scope) => scope.group === name).map((scope) => scope.incarnation);
   const facts = [kind.replaceAll("_", " "), counted(members.length, "VM"), `${asking} asked in the last minute`];
+  const deleted = members.filter((vm) => state.vms[vm].removed).length;
+  if (deleted) facts.push(`${deleted} deleted`);
   const count = members.filter((vm) => affected.has(vm)).length;
   if (count) facts.push(`${count} with an event`);
   if (incarnations.length === 1) facts.push(`incarnation ${incarnations[0]}`);
@@ -531,8 +534,11 @@ function showLegend() {
 const cards = new Map();
 
 function approvers(event) {
-  const others = Object.keys(state.vms).filter((name) => state.vms[name].group === event.group && !event.resources.includes(name));
-  return [...event.resources, ...others].slice(0, MAX_APPROVERS).concat("control-plane", "other-tenants");
+  const others = Object.keys(state.vms).filter((name) => {
+    const vm = state.vms[name];
+    return vm.group === event.group && !vm.removed && !event.resources.includes(name);
+  });
+  return [...event.resources, ...others].slice(0, MAX_APPROVERS).concat("control-plane", "other-tenants", "arm");
 }
 
 function makeCard(id) {
