@@ -63,6 +63,7 @@ def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
     "arguments, text",
     [
         ("--listen nonsense", "--listen: 'nonsense' is not HOST:PORT"),
+        ("--listen 127.0.0.1:\u00b2", "--listen: '127.0.0.1:\u00b2' is not HOST:PORT"),
         ("--control https://127.0.0.1:1", "--control: 'https://127.0.0.1:1' is not HOST:PORT or http://HOST:PORT"),
         ("--speed 0", "--speed: 0 is not a finite number of at least 0.000001"),
         ("--speed", "requires an argument; --help lists the options"),

@@ -32,7 +32,8 @@ def parse_address(text: str) -> Address:
     """Parse ``HOST:PORT`` (``[::1]:80`` for IPv6); raise ValueError for any other text."""
     host, colon, port = text.rpartition(":")
     host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    if not colon or not host or not port.isdigit() or int(port) > 65535:
+    is_port = port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536
+    if not colon or not host or not is_port:
         raise ValueError(f"{text!r} is not HOST:PORT")
     return Address(host, int(port))
 
