@@ -48,7 +48,9 @@ with Simulator() as imds:
 def test_scenario_is_read_from_each_form(tmp_path):
     file = tmp_path / "two.yaml"
     file.write_text(TEXT)
-    for scenario in (TEXT, file, str(file), yaml.safe_load(TEXT)):
+    with_colon = tmp_path / "mine: two.yaml"
+    with_colon.write_text(TEXT)
+    for scenario in (TEXT, file, str(file), with_colon, yaml.safe_load(TEXT)):
         with Simulator(scenario) as imds:
             assert list(imds.endpoints) == ["first", "second"] and imds.endpoint == imds.endpoints["first"]
             assert imds.get("/events/patch")["appears_at"] == "2126-01-01T00:00:00.000Z"

@@ -136,5 +136,6 @@ def _read(scenario: str | os.PathLike[str] | Mapping[str, Any] | None) -> Scenar
     if isinstance(scenario, Mapping):
         # JSON is YAML, without its dates
         return parse(json.dumps(dict(scenario), default=str, ensure_ascii=False), "scenario")
-    text = os.fspath(scenario)
-    return parse(text, "scenario") if "\n" in text or ": " in text else load(text)
+    if isinstance(scenario, str) and ("\n" in scenario or ": " in scenario):
+        return parse(scenario, "scenario")
+    return load(os.fspath(scenario))
