@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -77,10 +78,12 @@ async def run_command(
     def send(number: int) -> None:
         if process is None or process.returncode is not None:
             return
-        if in_own_session:
-            os.killpg(process.pid, number)
-        else:
-            process.send_signal(number)
+        # it may have ended, although the event loop does not know it yet
+        with contextlib.suppress(ProcessLookupError):
+            if in_own_session:
+                os.killpg(process.pid, number)
+            else:
+                process.send_signal(number)
 
     # before the command starts, because a signal during the start must reach the command too
     on_signals(forward)
