@@ -5,17 +5,31 @@
 from __future__ import annotations
 
 import json
-import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from http.client import HTTPException
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from ..control import MARK
 from ..printable_text import printable
 
+# real seconds
+TIMEOUT = 10.0
+
+
+class _AnyStatus(urllib.request.HTTPErrorProcessor):
+    """Takes an answer of any status; follows no redirection, which could lead the token away."""
+
+    def http_response(self, request: urllib.request.Request, response: Any) -> Any:
+        """Return ``response``."""
+        return response
+
+    https_response = http_response
+
+
 # the control API is local: requests must not go through a proxy of the environment
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}), _AnyStatus)
 
 
 class Call(NamedTuple):
@@ -26,11 +40,14 @@ class Call(NamedTuple):
     body: Mapping[str, Any] | None = None
 
 
-def send(options: SimpleNamespace, call: Call) -> tuple[int, Any]:
+def send(options: SimpleNamespace, call: Call, timeout: float = TIMEOUT) -> tuple[int, Any]:
     """Send ``call`` to the control API that the options ``control`` and ``control_token`` name.
 
+    ``timeout``: real seconds to wait for the connection, and for each part of the answer.
+
     Returns:
-        The status and the decoded answer, or an error text. Status 0: there was no answer.
+        The status and the decoded answer, a JSON object, or an error text. Status 0: there was no answer, or that of
+        another program.
     """
     data = None if call.body is None else json.dumps(call.body).encode()
     headers = {"Content-Type": "application/json"}
@@ -38,29 +55,27 @@ def send(options: SimpleNamespace, call: Call) -> tuple[int, Any]:
         headers["Authorization"] = f"Bearer {options.control_token}"
     prepared = urllib.request.Request(options.control + call.path, data=data, method=call.method, headers=headers)
     try:
-        with _DIRECT.open(prepared, timeout=10) as answer:
-            return answer.status, json.loads(answer.read())
-    except urllib.error.HTTPError as error:
-        return error.code, _error_text(error.read())
+        with _DIRECT.open(prepared, timeout=timeout) as reply:
+            status, answer = reply.status, _json(reply.read()) if MARK in reply.headers else None
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
         problem = getattr(reason, "strerror", None) or printable(str(reason))
         return 0, f"no control API at {options.control}: {problem}; check that the simulator runs, and check --control"
+    if isinstance(answer, dict):
+        if status < 400:
+            return status, answer
+        if isinstance(answer.get("error"), str):
+            return status, answer["error"]
+    return 0, f"{options.control}: its answer is not that of a simulator of this version; check --control"
 
 
 def get_state(options: SimpleNamespace, query: str = "") -> tuple[int, Any]:
-    """Return the status and the state of the simulator, or an error text; arguments and status are those of ``send``.
-
-    ``query`` asks for the log, too. Status 0 also stands for the answer of another program.
-    """
-    status, answer = send(options, Call("GET", "/state" + query))
-    if status == 200 and not (isinstance(answer, dict) and "run" in answer):
-        return 0, f"{options.control}: its answer is not that of a simulator of this version; check --control"
-    return status, answer
+    """Return the status and the state of the simulator, or an error text, as ``send`` does; ``query``: with the log."""
+    return send(options, Call("GET", "/state" + query))
 
 
-def _error_text(body: bytes) -> str:
+def _json(body: bytes) -> Any:
     try:
-        return str(json.loads(body)["error"])
-    except (ValueError, KeyError, TypeError):
-        return body.decode(errors="replace")
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None

@@ -47,7 +47,10 @@ def _token(text: str) -> str:
 
 
 def _control_url(text: str) -> str:
-    return (text if "://" in text else "http://" + text).rstrip("/")
+    url = (text if "://" in text else "http://" + text).rstrip("/")
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise ValueError(f"{text!r} is not HOST:PORT, http://HOST:PORT or https://HOST:PORT")
+    return url
 
 
 def _control_address(text: str) -> Address:

@@ -11,6 +11,7 @@ from typing import Callable
 
 from aiohttp import web
 
+from .. import __version__
 from ..keys import Found, key
 from ..model.operations import InvalidState
 from ..model.transitions import step_incarnation
@@ -23,6 +24,7 @@ from ..server.engine import Engine
 from ..server.listeners import Listeners
 from ..times import iso
 from ..value_types import DURATION, TEXT
+from . import MARK
 from .access import Access
 from .events import EventRoutes
 from .faults import FaultRoutes
@@ -46,6 +48,7 @@ def control_app(engine: Engine, listeners: Listeners, access: Access) -> web.App
         return answer
 
     app = web.Application(middlewares=[_errors_as_json, access.middleware, refusals_applied])
+    app.on_response_prepare.append(_mark)
     groups = (
         SimulatorRoutes(engine, listeners),
         EventRoutes(engine),
@@ -59,6 +62,10 @@ def control_app(engine: Engine, listeners: Listeners, access: Access) -> web.App
     return app
 
 
+async def _mark(_request: web.Request, answer: web.StreamResponse) -> None:
+    answer.headers[MARK] = __version__
+
+
 @web.middleware
 async def _errors_as_json(request: web.Request, handler: _Handler) -> web.StreamResponse:
     try:
@@ -69,7 +76,7 @@ async def _errors_as_json(request: web.Request, handler: _Handler) -> web.Stream
         # json.loads() reads what json.dumps() refuses
         return _error(400, "the body is nested too deeply")
     except UnknownEvent as error:
-        return _error(404, f"there is no event {error}; GET /events lists the events")
+        return _error(404, f"there is no event {error}; the verb events (GET /events) lists the events")
     except InvalidState as error:
         return _error(409, str(error))
     except web.HTTPException as error:
