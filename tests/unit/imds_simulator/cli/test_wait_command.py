@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 
 import pytest
 
 from imds_simulator.__main__ import main
+from imds_simulator.cli import wait_command
 from support import simulator_process
 
 REBOOT = {"type": "Reboot", "resources": ["vm1"]}
@@ -110,6 +112,15 @@ def test_a_simulator_that_ends_ends_the_wait(start_process):
         out, err = process.communicate(timeout=60)
         assert (process.returncode, out, err.count("\n")) == (1, "", 1)
         assert f"no control API at {sim.control}" in err
+
+
+def test_a_server_that_never_answers_ends_the_wait_with_its_time(wait, monkeypatch):
+    # without the bound of the verb the test would wait so long
+    monkeypatch.setattr(wait_command, "TIMEOUT", 3600.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        control = f"http://127.0.0.1:{server.getsockname()[1]}"
+        code, problem = wait("never", "--timeout", "1s", "--control", control)
+    assert code == 1 and problem.startswith(f"imds_simulator: no control API at {control}: timed out; ")
 
 
 @pytest.mark.parametrize("words", [["--until", "soon", "e"], ["--timeout", "never", "e"], []])

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from ..times import duration_text, parse_duration
 from ..value_types import one_of
-from .control_client import Call, send
+from .control_client import TIMEOUT, Call, send
 from .control_commands import EVENT
 from .options import control_options
 from .parsing import Command, option, parse, typed
@@ -19,6 +19,8 @@ from .program import print_problem
 
 # real seconds between two questions
 _INTERVAL = 0.25
+# real seconds that an answer may always take, also when less is left
+_LEAST_TIMEOUT = 1.0
 _UNTIL = one_of("approved", "started", "gone")
 _COMMAND = Command(
     "wait",
@@ -47,8 +49,9 @@ def main(arguments: Sequence[str]) -> int:
     options = parse(_COMMAND, arguments)
     call = Call("GET", f"/events/{quote(options.event, safe='')}")
     began = time.monotonic()
+    waited = 0.0
     while True:
-        status, answer = send(options, call)
+        status, answer = send(options, call, min(TIMEOUT, max(_LEAST_TIMEOUT, options.timeout - waited)))
         waited = time.monotonic() - began
         if status == 200:
             if _is(options.until, answer):
