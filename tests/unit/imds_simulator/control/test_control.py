@@ -108,8 +108,9 @@ def test_approve_as_resource_manager_has_the_rules_of_its_acknowledge(sim):
     assert sim.post(f"/events/{event}/approve", {"as": "arm"})["status"] == "Started"
     planned = schedule(sim, at=60)["id"]
     sim.post(f"/events/{event}/complete")
-    for each in (event, planned):
-        assert "arm does not see it" in expect_error(409, sim.post, f"/events/{each}/approve", {"as": "arm"})
+    for each, state in ((event, "it has ended"), (planned, "it has not appeared yet")):
+        for approver in ("arm", "vm1"):
+            assert state in expect_error(409, sim.post, f"/events/{each}/approve", {"as": approver})
 
 
 @pytest.mark.parametrize("vm", ["vm1", "pool_3"])

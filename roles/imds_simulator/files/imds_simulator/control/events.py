@@ -14,7 +14,7 @@ from aiohttp import web
 
 from ..keys import Found, key, problem_text
 from ..model import operations
-from ..model.events import ARM, CONTROL_PLANE, SimulatedEvent
+from ..model.events import ARM, CONTROL_PLANE, ENDED, SimulatedEvent
 from ..model.occurrence import Occurrence
 from ..model.world import UnknownEvent
 from ..scenario.checks import event_problems, moved_problems, past_moments
@@ -137,7 +137,10 @@ class EventRoutes:
             )
         if vm is not None:
             operations.check_present(world, event.name, [vm.name])
-        if not event.visible or (vm is not None and event not in world.events_visible_to(world.scope_for(vm))):
+        if not event.visible:
+            state = "has ended" if event.status == ENDED else "has not appeared yet"
+            raise operations.InvalidState(f"event {event.name}: it {state}")
+        if vm is not None and event not in world.events_visible_to(world.scope_for(vm)):
             raise operations.InvalidState(f"event {event.name}: {approver} does not see it")
         return self._respond(event, operations.approve(self._engine.simulation, [event], approver, now))
 
