@@ -21,7 +21,8 @@ from .program import print_problem
 _INTERVAL = 0.25
 # real seconds that an answer may always take, also when less is left
 _LEAST_TIMEOUT = 1.0
-_UNTIL = one_of("approved", "started", "gone")
+_PERFECT = {"approved": "had been approved", "started": "had started", "gone": "had gone"}
+_UNTIL = one_of(*_PERFECT)
 _COMMAND = Command(
     "wait",
     """
@@ -49,17 +50,20 @@ def main(arguments: Sequence[str]) -> int:
     options = parse(_COMMAND, arguments)
     call = Call("GET", f"/events/{quote(options.event, safe='')}")
     began = time.monotonic()
-    waited = 0.0
+    waited, is_first = 0.0, True
     while True:
         status, answer = send(options, call, min(TIMEOUT, max(_LEAST_TIMEOUT, options.timeout - waited)))
         waited = time.monotonic() - began
         if status == 200:
-            if _is(options.until, answer):
-                print(f"{answer['name']} {options.until} after {waited:.1f} s")
+            if reached := _reached(options.until, answer):
+                if is_first:
+                    print(f"{answer['name']} {_PERFECT[options.until]} at {reached}")
+                else:
+                    print(f"{answer['name']} {options.until} after {waited:.1f} s")
                 return 0
             state = "cancelled" if answer["cancelled"] else answer["status"]
             problem = f"event {answer['name']}: it is {state} and not {options.until}"
-            if _is("gone", answer) or (options.until == "approved" and _is("started", answer)):
+            if _reached("gone", answer) or (options.until == "approved" and _reached("started", answer)):
                 print_problem(problem)
                 return 1
         elif status == 404:
@@ -70,11 +74,13 @@ def main(arguments: Sequence[str]) -> int:
         if waited >= options.timeout:
             print_problem(f"{problem} after {duration_text(options.timeout)}")
             return 3
+        is_first = False
         time.sleep(min(_INTERVAL, options.timeout - waited))
 
 
-def _is(state: str, event: Mapping[str, Any]) -> bool:
-    """Return True if ``event``, an answer of the control API, is, or was, in ``state``."""
+def _reached(state: str, event: Mapping[str, Any]) -> str | None:
+    """Return the time at which ``event``, an answer of the control API, came to ``state``; None: it did not."""
     if state == "approved":
-        return bool(event["approved"])
-    return event[f"{state}_at"] is not None
+        return min(event["approvals"].values(), default=None)
+    moment: str | None = event[f"{state}_at"]
+    return moment
