@@ -81,7 +81,11 @@ def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
         ("--vms 1.5", "--vms: 1.5 is not a number of VMs"),
         ("--vms 10001", "--vms: 10001 is not a number of VMs"),
         ("--vms a,a", "--vms: a is in the list twice"),
-        ("--vms a,,b", "--vms: '' is not text of at least one character"),
+        ("--vms a,,b", "--vms: 'a,,b' has an empty name; write NAME or NAME,NAME"),
+        ("--vms ,", "--vms: ',' has an empty name; write NAME or NAME,NAME"),
+        ("--vms a,", "--vms: 'a,' has an empty name; write NAME or NAME,NAME"),
+        ("--vms a,A", "--vms: a has the name A already; names are compared in any letter case (reference 3.2.4)"),
+        ("knob etag strict=on", "knob etag: without a value among knobs to set; "),
         ("--vm vm1", "--vm: there is no such option (did you mean --vms?)"),
         (
             "--scenario live-migration --source vm9=10.0.0.1",
@@ -131,7 +135,7 @@ def test_bad_options_are_one_line_and_exit_2(arguments, text, refused):
 
 
 def test_empty_list_of_vms_is_one_line_and_exit_2(refused):
-    assert refused("--vms", "") == (2, "imds_simulator: --vms: '' is not text of at least one character\n")
+    assert refused("--vms", "") == (2, "imds_simulator: --vms: '' has an empty name; write NAME or NAME,NAME\n")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["exec", "-h"]])
@@ -410,6 +414,8 @@ def test_verbs_for_faults_knobs_and_groups_use_the_control_api(frozen_simulator,
     assert "hang" in verb("fault kinds")
     assert verb("knob etag=off enable_delay=3s")["etag"] is False
     assert verb("knob")["enable_delay"] == 3
+    assert verb("knob etag enable_delay") == {"etag": False, "enable_delay": 3}
+    assert "there is no knob etagg (did you mean etag?)" in verb("knob etagg", code=1)
     assert verb("incarnation web --to 9") == {"incarnation": [9]}
     verb("knob enable_delay=0")
     send_request(frozen_simulator.endpoints["vm1"])

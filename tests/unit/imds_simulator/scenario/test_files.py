@@ -238,6 +238,14 @@ def test_cross_checks_report_references_and_duplicates() -> None:
     ]
 
 
+def test_names_of_a_group_differ_in_more_than_letter_case() -> None:
+    same = "has the name {} already; names are compared in any letter case (reference 3.2.4)"
+    assert errors("groups:\n  a: {vms: [web, Web]}\n  b: {vms: {b1: {resource_name: DB}, db: }}\n") == [
+        "f.yaml:2: groups.a.vms.Web: web " + same.format("Web"),
+        "f.yaml:3: groups.b.vms.db: b1 " + same.format("db"),
+    ]
+
+
 NO_SCENARIO = ["", "[]", "just text", "groups: [", "a: &a [*a]", "? [x]\n: y", GOOD.partition("  - ")[0], "events: {}"]
 NO_GROUPS = ["groups: {}", "groups: {a: {vms: {}}}", "groups: {a: b}", "groups: {a: {vms: {b: c}}}"]
 

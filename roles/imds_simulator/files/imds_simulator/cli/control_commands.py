@@ -69,8 +69,13 @@ def _schedule(given: dict[str, Any]) -> Call:
 
 
 def _knob(given: dict[str, Any]) -> Call:
-    pairs = dict(each.partition("=")[::2] for each in given["pairs"])
-    return Call("POST", "/knobs", pairs) if pairs else Call("GET", "/knobs")
+    words = given["pairs"]
+    names = [each for each in words if "=" not in each]
+    if len(names) == len(words):
+        return Call("GET", "/knobs?" + urlencode([("name", each) for each in names]))
+    if names:
+        fail(f"knob {names[0]}: without a value among knobs to set; give NAME=VALUE, or show knobs by another command")
+    return Call("POST", "/knobs", dict(each.partition("=")[::2] for each in words))
 
 
 def _fault(given: dict[str, Any]) -> Call:
@@ -165,7 +170,7 @@ _ALL: Sequence[tuple[str, str, Callable[[dict[str, Any]], Call], Sequence[click.
             option("set", "OPTION=VALUE", "an option of the kind, such as status=503; repeatable", multiple=True),
         ),
     ),
-    ("knob", "show or set knobs", _knob, (_argument("pairs", "[NAME=VALUE]...", nargs=-1),)),
+    ("knob", "show or set knobs", _knob, (_argument("pairs", "[NAME|NAME=VALUE]...", nargs=-1),)),
     (
         "incarnation",
         "change DocumentIncarnation without a change of events",

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import click
 
 from ..keys import keys_of
-from ..scenario.groups import Address, parse_address, source_address
+from ..scenario.groups import Address, Group, Vm, parse_address, source_address
 from ..scenario.plans import Scenario
 from ..value_types import NAMES, integer, one_of
 from .parsing import CONTROL, CONTROL_TOKEN, Option, flag, option, typed
@@ -71,7 +71,11 @@ class _ControlOption(Option):
 def _vm_names(text: str) -> tuple[str, ...]:
     """Return the names of VMs that ``text`` lists, or vm1, vm2, ... if it is their number."""
     if not isinstance(_NUMBER_OF_VMS.from_text(text), (int, float)):
+        if "" in text.split(","):
+            raise ValueError(f"{text!r} has an empty name; write NAME or NAME,NAME")
         names: tuple[str, ...] = typed(NAMES)(text)
+        for _path, problem in Group(vms=tuple(Vm(name=each, resource_name=each) for each in names)).check():
+            raise ValueError(problem)
         return names
     return tuple(f"vm{number + 1}" for number in range(typed(_NUMBER_OF_VMS)(text)))
 

@@ -22,6 +22,7 @@ from ..scenario.plans import IncarnationStep
 from ..server.arm_handler import ArmHandler
 from ..server.engine import Engine
 from ..server.listeners import Listeners
+from ..suggestions import suggestion
 from ..times import iso
 from ..value_types import DURATION, TEXT
 from . import MARK
@@ -161,9 +162,14 @@ class SimulatorRoutes:
         """Return the JSON Schema of scenarios, which has the keys of events and faults."""
         return web.json_response(scenario_schema())
 
-    async def knobs(self, _request: web.Request) -> web.Response:
-        """Return the knobs with their values."""
-        return web.json_response(describe_knobs(self._engine.world.knobs))
+    async def knobs(self, request: web.Request) -> web.Response:
+        """Return the knobs with their values; query: ``name``, once for each knob to return."""
+        found = describe_knobs(self._engine.world.knobs)
+        names = request.query.getall("name", list(found))
+        for name in names:
+            if name not in found:
+                raise KnobError(f"there is no knob {name}{suggestion(name, found) or '; --list-knobs lists them'}")
+        return web.json_response({name: found[name] for name in names})
 
     async def set_knobs(self, request: web.Request) -> web.Response:
         """Set the knobs of the body and return all knobs."""

@@ -161,7 +161,12 @@ class Group:
             ):
                 if value:
                     yield (name,), f"only a scale_set has {name}"
+        named: dict[str, str] = {}
         for vm in self.vms:
+            other = named.setdefault(vm.resource_name.lower(), vm.name)
+            if other != vm.name:
+                case = "names are compared in any letter case (reference 3.2.4)"
+                yield ("vms", vm.name), f"{other} has the name {vm.resource_name} already; {case}"
             if self.is_uniform and stem_of(vm.resource_name) != self.name:
                 text = f"the name of an instance of a uniform scale set is {self.name}_NUMBER (reference 3.2)"
                 yield ("vms", vm.name), text
