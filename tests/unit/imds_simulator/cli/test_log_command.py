@@ -81,18 +81,40 @@ def test_a_line_has_time_vm_what_and_detail(sim, capsys):
     ):
         assert line in found
     assert [line for line in found if line.startswith("vm2 approval 400 ")]
+    assert "vm2 enabled incarnation=2" in found
     # a request stands between what came before and after it
     assert found.index("vm2 GET scheduledevents 200") < found.index("vm2 approved patch Reboot")
     started, cut = found.index("vm1,vm2 started patch Reboot approved"), "vm1 GET scheduledevents 410 gone (3 times)"
     assert started < found.index(cut)
 
 
-def test_an_approval_by_resource_manager_names_the_vm_and_the_approver(sim, capsys):
-    path = sim.post("/events", {"type": "Reboot", "resources": ["vm1"], "name": "patch"})["acknowledge_path"]
-    assert send_request(sim.control, path, "POST", {"Authorization": "Bearer any"}).status == 200
-    assert log(sim, capsys, "--what", "approved") == ["arm approved patch Reboot"]
-    (line,) = log(sim, capsys, "--what", "approval")
-    assert line.startswith("vm1 approval by=arm 200 ")
+def test_first_column_is_a_vm_and_the_detail_says_who_acted(sim, capsys):
+    event = sim.post("/events", {"type": "Reboot", "resources": ["vm1", "vm2"], "name": "patch"})
+    sim.post("/events/patch/approve", {"as": "arm"})
+    acknowledge = event["acknowledge_path"]
+    for method in ("GET", "POST"):
+        send_request(sim.control, acknowledge, method, {"Authorization": "Bearer any"})
+    sim.post("/events/patch/approve", {"as": "vm2"})
+    sim.post("/disable", {"group": "web"})
+    sim.post("/faults", {"kind": "refuse", "vm": "vm1"})
+    assert log(sim, capsys)[1:] == [
+        "vm1,vm2 approved patch Reboot by=arm",
+        "vm1 approval by=arm 200",
+        "vm2 approved patch Reboot",
+        "- disabled group=web",
+        "- fault-injected fault=1 refuse",
+        f"- refusing {sim.endpoints['vm1']}",
+        # lines of one moment come before requests
+        "vm1 GET arm 405",
+        "vm1 POST arm 200",
+    ]
+
+
+def test_end_of_an_event_whose_vms_were_deleted_has_the_reason(sim, capsys):
+    sim.post("/events", {"type": "Preempt", "resources": ["vm2"], "starts": "automatic_approval"})
+    sim.post("/events", {"type": "Reboot", "resources": ["vm2"], "name": "patch"})
+    sim.advance("2m")
+    assert log(sim, capsys, "--what", "cancelled") == ["vm2 cancelled patch Reboot Azure deleted vm2"]
 
 
 def test_a_long_log_states_how_many_older_entries_it_leaves_out(start_process, capsys):
@@ -101,7 +123,7 @@ def test_a_long_log_states_how_many_older_entries_it_leaves_out(start_process, c
     assert main(["log", "--control", sim.control]) == 0
     out, err = capsys.readouterr()
     lines = out.splitlines()
-    assert len(lines) == MAX_NEW and lines[0].endswith("web incarnation incarnation=3")
+    assert len(lines) == MAX_NEW and lines[0].endswith("- incarnation group=web incarnation=3")
     assert err.endswith(": older lines that are left out: 3; older requests: 0\n")
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from ..printable_text import printable
@@ -30,11 +30,11 @@ in a row to one VM are one line.
         flag("follow", "print further lines as they come, until Ctrl-C"),
     ],
 )
-# the first of these members that a line has says who did it, or for whom
-_WHO = ("vm", "by", "resources", "group", "address")
 # members whose values need no name
-_PLAIN = frozenset(("event", "type", "status", "why", "note", "kind", "new", "refused", "not_before", "hint", "set"))
-_LEFT_OUT = frozenset(("resources", "group", "number", "time", "what", "id", "ids", "scope", "faults", "notification"))
+_PLAIN = frozenset(
+    ("event", "type", "status", "why", "note", "kind", "new", "refused", "not_before", "hint", "set", "address")
+)
+_LEFT_OUT = frozenset(("vm", "resources", "number", "time", "what", "id", "ids", "scope", "faults", "notification"))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -68,20 +68,22 @@ def main(arguments: Sequence[str]) -> int:
 
 def _texts(run: Mapping[str, Any], what: str | None) -> list[str]:
     """Return the log of ``run``, an answer of GET /state, as text; ``what``: only lines of this kind."""
-    entries = [(each["time"], _line_text(each)) for each in run["lines"] if what in (None, each["what"])]
+    entries = [(each["time"], _line_text(each, run["vms"])) for each in run["lines"] if what in (None, each["what"])]
     if what is None:
         entries += [(iso(each["from"]), _answer_text(each)) for each in run["answers"]]
     return [printable(f"{moment} {text}") for moment, text in sorted(entries, key=lambda entry: entry[0])]
 
 
-def _line_text(line: Mapping[str, Any]) -> str:
-    who = next((name for name in _WHO if line.get(name)), "")
+def _line_text(line: Mapping[str, Any], vms: Container[str]) -> str:
+    by = line.get("by", "")
+    vm = line.get("vm") or (by if by in vms else _text(line.get("resources") or "-"))
+    left_out = {*_LEFT_OUT, "by" if by == vm else "", "group" if vm != "-" else ""}
     details = [
         _text(value) if name in _PLAIN else f"{name}={_text(value)}"
         for name, value in line.items()
-        if name not in _LEFT_OUT and name != who and value not in (None, "", [])
+        if name not in left_out and value not in (None, "", [])
     ]
-    return " ".join([_text(line[who]) if who else "-", line["what"], *details])
+    return " ".join([vm, line["what"], *details])
 
 
 def _answer_text(answer: Mapping[str, Any]) -> str:

@@ -69,7 +69,7 @@ def start(world: World, event: SimulatedEvent, moment: float, why: str) -> list[
     return [occurrence(event, moment, "started", why=why), *begun]
 
 
-def remove(world: World, event: SimulatedEvent, moment: float, outcome: str) -> list[Occurrence]:
+def remove(world: World, event: SimulatedEvent, moment: float, outcome: str, **detail: Any) -> list[Occurrence]:
     """Finished or cancelled: the event leaves the document (reference 2.1 transitions 3 and 5).
 
     The end of an eviction or deletion that still lasts deletes the VMs.
@@ -84,7 +84,7 @@ def remove(world: World, event: SimulatedEvent, moment: float, outcome: str) -> 
             waiting.appears_at = world.rules.moment_of(waiting.plan.at, moment)
     ended = [each for kind in list(event.impacts) for each in _end_impact(event, kind, moment)]
     deleted = _delete_vms(world, event, moment) if deletes else []
-    return [*ended, replace(occurrence(event, moment, outcome), snapshot=last), *deleted]
+    return [*ended, replace(occurrence(event, moment, outcome, **detail), snapshot=last), *deleted]
 
 
 def _delete_vms(world: World, event: SimulatedEvent, moment: float) -> list[Occurrence]:
@@ -151,9 +151,11 @@ def _snapshot(event: SimulatedEvent) -> EventSnapshot | None:
 def _edit(world: World, event: SimulatedEvent, requested: Change, moment: float) -> list[Occurrence]:
     """Edit ``event``; its Resources have no deleted VM, and without another one it ends."""
     if requested.resources is not None:
-        requested = replace(requested, resources=tuple(vm for vm in requested.resources if vm not in world.removed))
-        if not requested.resources:
-            return remove(world, event, moment, "finished" if event.status == STARTED else "cancelled")
+        left = tuple(vm for vm in requested.resources if vm not in world.removed)
+        if not left:
+            outcome, names = "finished" if event.status == STARTED else "cancelled", ", ".join(requested.resources)
+            return remove(world, event, moment, outcome, why=f"Azure deleted {names}")
+        requested = replace(requested, resources=left)
     before = _visible_state(world, event)
     scopes = world.scopes_showing(event)
     event.edit(requested)

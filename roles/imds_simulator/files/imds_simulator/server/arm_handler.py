@@ -62,7 +62,8 @@ class _Exchange(ServiceExchange):
         except (web.RequestPayloadError, ConnectionResetError):
             body = b""
         result = self._contract.reply(self._arm_request._replace(body=body), engine.settle())
-        engine.log("approval", vm=self.vm, by=ARM_ROUTE, status=result.reply.status, **result.note)
+        if self.request.method == "POST":
+            engine.log("approval", vm=self.vm, by=ARM_ROUTE, status=result.reply.status, **result.note)
         engine.record(result.occurrences)
         return result.reply
 
