@@ -70,7 +70,7 @@ class FaultRoutes:
         number = request.match_info["number"]
         removed = [each for each in self._engine.faults.all(self._engine.clock.now()) if str(each.number) == number]
         if not removed:
-            raise BadRequest(f"there is no fault {number}; GET /faults lists the faults")
+            raise BadRequest(f"there is no fault {number}; the verb fault list (GET /faults) lists the faults")
         return self._cleared(removed)
 
     def _cleared(self, removed: list[ActiveFault]) -> web.Response:
