@@ -119,3 +119,22 @@ def test_the_server_sees_the_source_address_of_the_vm():
         return await reader.read()
 
     assert run_with_relay(target, client, ("127.0.1.7", 0)) == b"127.0.1.7"
+
+
+def test_the_end_of_the_program_ends_open_connections_without_a_problem(caplog):
+    async def run(server):
+        sock = bound()
+        address = sock.getsockname()
+        await relay(sock, server.getsockname())
+        connection = await asyncio.open_connection(*address)
+        far, _address = await asyncio.get_running_loop().sock_accept(server)
+        return connection, far
+
+    with bound() as server:
+        server.listen()
+        server.setblocking(False)
+        _connection, far = asyncio.run(run(server))
+        with far:
+            far.settimeout(60)
+            assert far.recv(1) == b""
+    assert [each.getMessage() for each in caplog.records] == []

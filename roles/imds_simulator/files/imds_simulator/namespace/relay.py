@@ -19,6 +19,13 @@ async def relay(
 
     The connections to ``address`` come from ``local``, if it is given. One that ``address`` refuses is reset.
     """
+    connections: set[asyncio.Task[None]] = set()
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # before Python 3.12 asyncio prints a traceback when a task that it has created for a coroutine is cancelled
+        connection = asyncio.create_task(serve(reader, writer))
+        connections.add(connection)
+        connection.add_done_callback(connections.discard)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writers = [writer]
@@ -33,7 +40,7 @@ async def relay(
             for each in writers:
                 each.close()
 
-    return await asyncio.start_server(serve, sock=sock)
+    return await asyncio.start_server(accept, sock=sock)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
