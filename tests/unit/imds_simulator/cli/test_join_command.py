@@ -63,6 +63,13 @@ def start(*words, simulator=AS_MODULE):
     )
 
 
+def delete_vm(sim, kind="Terminate"):
+    """Let an event of a manual clock delete web_1."""
+    sim.post("/events", {"type": kind, "resources": ["web_1"], "name": "end", "started_for": 5})
+    sim.post("/events/end/approve")
+    sim.advance(60)
+
+
 def start_join(sim, *command, vm="web_1", **more):
     """Start ``join`` and wait until its command has printed ``up``."""
     process = start("join", "--vm", vm, "--control", sim.control, "--", *command, **more)
@@ -176,9 +183,7 @@ def test_the_processes_of_a_deleted_vm_are_killed(start_process, kind, capsys):
     sim = start_process(TRIO, args=["--clock", "manual"])
     script = "trap '' TERM INT HUP; sleep 1000 & echo up; wait"
     process = start_join(sim, "sh", "-c", script, simulator=QUICK)
-    sim.post("/events", {"type": kind, "resources": ["web_1"], "name": "end", "started_for": 5})
-    sim.post("/events/end/approve")
-    sim.advance(60)
+    delete_vm(sim, kind)
     # the other ends of the pipes are closed when all processes have ended
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err.count("\n")) == (137, "", 1)
@@ -186,6 +191,22 @@ def test_the_processes_of_a_deleted_vm_are_killed(start_process, kind, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["join", "--vm", "web_1", "--control", sim.control, "--", "true"])
     assert "--vm: Azure has deleted web_1" in capsys.readouterr().err
+
+
+@NEEDS_NAMESPACES
+@pytest.mark.parametrize("rights", [True, False])
+def test_the_processes_of_a_deleted_vm_are_killed_in_every_session(start_process, as_user, rights):
+    sim, python = start_process(TRIO, args=["--clock", "manual"]), as_user.pop("python")
+    if rights:
+        python, as_user = sys.executable, {"env": simulator_process.environment()}
+    script = "setsid sleep 1000 & setsid sh -c 'sleep 1000 & sleep 1000; :' & echo up; exec sleep 1000"
+    words = [python, *QUICK, "join", "--vm", "web_1", "--control", sim.control, "--", "sh", "-c", script]
+    process = subprocess.Popen(words, **as_user, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "up\n", process.stderr.read()
+    delete_vm(sim)
+    # the other ends of the pipes are closed when all processes have ended
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err.count("\n")) == (137, "", 1)
 
 
 # -- what cannot be joined

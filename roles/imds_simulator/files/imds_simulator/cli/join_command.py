@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from ..namespace.messages import IMDS_ADDRESS, IMDS_PORT
 from ..namespace.outside import start_inside
+from ..namespace.processes import kill_processes, network_of
 from ..namespace.refusal import CannotEnter
 from ..namespace.relay import relay
 from ..suggestions import suggestion
@@ -40,7 +41,7 @@ Run a handler at the address of the VM web_1:
   {program_name()} join --vm web_1 -- ./handler
 
 The command has a network namespace of its own, in which http://169.254.169.254 is the VM; it needs no root. An event
-that deletes the VM ends the command by SIGKILL: exit code 137.
+that deletes the VM ends all processes of that network by SIGKILL: exit code 137.
 """,
     [
         *control_options(),
@@ -92,15 +93,17 @@ async def _join(
     control = _address(options.control)
     inside = [(IMDS_ADDRESS, IMDS_PORT), ("127.0.0.1", control[1])]
     relays: list[asyncio.AbstractServer] = []
+    networks: list[int] = []
     watchers: list[asyncio.Task[None]] = []
 
     async def serve(sockets: Sequence[socket.socket]) -> None:
+        networks.append(network_of(sockets[0]))
         relays.append(await relay(sockets[0], address, local))
         relays.append(await relay(sockets[1], control))
 
     async def start(words: Sequence[str], environment: Mapping[str, str]) -> Process:
         process = await start_inside(words, environment, inside, options.as_root, serve, in_own_session=True)
-        watchers.append(asyncio.create_task(_watch(options, process, relays)))
+        watchers.append(asyncio.create_task(_watch(options, process, networks[0], relays)))
         return process
 
     url = f"http://{IMDS_ADDRESS}"
@@ -108,8 +111,13 @@ async def _join(
     return await run_command(start, command, environment, in_own_session=True)
 
 
-async def _watch(options: SimpleNamespace, process: Process, relays: Sequence[asyncio.AbstractServer]) -> None:
-    """Kill the processes of the command when its VM is deleted; close ``relays`` when the simulator has ended."""
+async def _watch(
+    options: SimpleNamespace, process: Process, network: int, relays: Sequence[asyncio.AbstractServer]
+) -> None:
+    """Kill the command, and all processes in its ``network``, when its VM is deleted.
+
+    Close ``relays`` when the simulator has ended.
+    """
     failures = 0
     while failures < _ATTEMPTS:
         await asyncio.sleep(_INTERVAL)
@@ -119,6 +127,8 @@ async def _watch(options: SimpleNamespace, process: Process, relays: Sequence[as
             print_problem(f"{options.vm}: Azure has deleted the VM; the command is killed")
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+            # not in a thread: the program would end before it, as the command has ended
+            kill_processes(network)
             return
     for each in relays:
         each.close()
