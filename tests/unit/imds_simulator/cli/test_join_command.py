@@ -174,7 +174,7 @@ def test_a_command_outlives_its_simulator_at_an_address_that_refuses(start_proce
     sim.stop()
     _out, err = process.communicate(timeout=60)
     assert (process.returncode, err.count("\n")) == (3, 1)
-    assert f"{sim.control}: the simulator has ended" in err
+    assert f"{sim.control}: the simulator has ended" in err and err.endswith("; when it runs again, start join again\n")
 
 
 @NEEDS_NAMESPACES
@@ -187,10 +187,10 @@ def test_the_processes_of_a_deleted_vm_are_killed(start_process, kind, capsys):
     # the other ends of the pipes are closed when all processes have ended
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err.count("\n")) == (137, "", 1)
-    assert "web_1: Azure has deleted the VM" in err
+    assert "web_1: the VM was deleted; its command is killed" in err
     with pytest.raises(SystemExit, match="2"):
         main(["join", "--vm", "web_1", "--control", sim.control, "--", "true"])
-    assert "--vm: Azure has deleted web_1" in capsys.readouterr().err
+    assert "--vm: web_1 was deleted; choose another VM" in capsys.readouterr().err
 
 
 @NEEDS_NAMESPACES
@@ -212,10 +212,17 @@ def test_the_processes_of_a_deleted_vm_are_killed_in_every_session(start_process
 # -- what cannot be joined
 
 
+def test_the_message_about_a_vm_names_the_simulator_that_was_asked(start_process, capsys):
+    sim = start_process(TRIO)
+    with pytest.raises(SystemExit, match="2"):
+        main(["join", "--vm", "vm9", "--control", sim.control, "--", "true"])
+    assert f"--vm: the simulator at {sim.control} has no VM vm9; it has web_0, web_1, web_2" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words, problem",
     [
-        (["--vm", "web1", "--", "true"], "--vm: there is no VM web1 (did you mean web_1?); there are web_0, web_1"),
+        (["--vm", "web1", "--", "true"], " has no VM web1 (did you mean web_1?); it has web_0, web_1, web_2"),
         (["--vm", "web_1"], "join needs a command after --: join [OPTIONS] -- COMMAND ARGUMENTS..."),
         (["--vm", "web_1", "--"], "join: there is no command after --"),
         (["--", "true"], "--vm: a value is missing"),

@@ -69,9 +69,10 @@ def _addresses(options: SimpleNamespace) -> tuple[tuple[str, int], str]:
         fail(state)
     name, vms = options.vm, state["vms"]
     if name not in vms:
-        fail(f"--vm: there is no VM {name}{suggestion(name, vms)}; there are {', '.join(sorted(vms))}")
+        known = ", ".join(sorted(vms))
+        fail(f"--vm: the simulator at {options.control} has no VM {name}{suggestion(name, vms)}; it has {known}")
     if vms[name]["removed"]:
-        fail(f"--vm: Azure has deleted {name}; choose another VM")
+        fail(f"--vm: {name} was deleted; choose another VM")
     address, source = _address(vms[name]["endpoint"]), vms[name]["source"] or ""
     if source:
         try:
@@ -124,7 +125,7 @@ async def _watch(
         status, state = await asyncio.to_thread(get_state, options)
         failures = 0 if status else failures + 1
         if status == 200 and state["vms"].get(options.vm, {}).get("removed"):
-            print_problem(f"{options.vm}: Azure has deleted the VM; the command is killed")
+            print_problem(f"{options.vm}: the VM was deleted; its command is killed")
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             # not in a thread: the program would end before it, as the command has ended
@@ -132,4 +133,7 @@ async def _watch(
             return
     for each in relays:
         each.close()
-    print_problem(f"{options.control}: the simulator has ended; {IMDS_ADDRESS} refuses connections of the command")
+    print_problem(
+        f"{options.control}: the simulator has ended, and {IMDS_ADDRESS} refuses connections of the command; "
+        "when it runs again, start join again"
+    )
