@@ -80,7 +80,16 @@ def test_handlers_of_a_group_run_at_the_addresses_of_their_vms(environment: dict
     (printed,) = blocks("text")
     output = run(group, environment, tmp_path)
     assert is_shown(shape(output), shape(printed)), output
+    assert "web_1 note recovered" in output
     assert all(f"{vm} GET scheduledevents 200" in output for vm in ("web_0", "web_1", "web_2"))
+
+
+def test_a_script_waits_until_the_simulator_serves(environment: dict[str, str], tmp_path: Path) -> None:
+    (line,) = re.findall(r"`(until curl .*)`", PAGE)
+    url = "http://127.0.0.1:8168"
+    assert url in line
+    script = line.replace(url, '"$IMDS_SIMULATOR_CONTROL"')
+    assert run(f"imds-simulator exec --quiet -- sh -ec {shlex.quote(script)}", environment, tmp_path)
 
 
 def test_a_command_keeps_the_network(environment: dict[str, str], tmp_path: Path) -> None:
