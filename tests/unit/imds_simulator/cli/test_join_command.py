@@ -178,6 +178,25 @@ def test_a_command_outlives_its_simulator_at_an_address_that_refuses(start_proce
 
 
 @NEEDS_NAMESPACES
+@pytest.mark.parametrize("killed", [False, True])
+def test_processes_that_outlive_join_find_an_address_that_refuses(start_process, killed):
+    script = '("$@"; echo "ended $?") & ' + ("wait" if killed else "read line")
+    process = start_join(start_process(TRIO), "sh", "-c", script, "sh", sys.executable, "-c", UNTIL_REFUSED)
+    if killed:
+        process.kill()
+    # the pipe is closed when all processes have ended
+    assert process.communicate("\n", timeout=60)[0] == "ended 3\n"
+
+
+@NEEDS_NAMESPACES
+def test_a_join_inside_another_one_does_not_reach_its_vm(start_process):
+    sim = start_process(TRIO)
+    inner = [sys.executable, *AS_MODULE, "join", "--vm", "web_2", "--", sys.executable, "-c", NAME_AFTER_A_LINE]
+    _out, err = start_join(sim, *inner).communicate("\n", timeout=60)
+    assert "ConnectionResetError" in err and "asyncio" not in err
+
+
+@NEEDS_NAMESPACES
 @pytest.mark.parametrize("kind", ["Preempt", "Terminate"])
 def test_the_processes_of_a_deleted_vm_are_killed(start_process, kind, capsys):
     sim = start_process(TRIO, args=["--clock", "manual"])
