@@ -130,7 +130,13 @@ def test_a_long_log_states_how_many_older_entries_it_leaves_out(start_process, c
 def test_what_prints_lines_of_one_kind(sim, capsys):
     run_an_event(sim)
     assert log(sim, capsys, "--what", "approved") == ["vm2 approved patch Reboot"]
-    assert log(sim, capsys, "--what", "nothing") == []
+    assert log(sim, capsys, "--what", "cancelled") == []
+
+
+def test_unknown_kind_of_lines_is_refused(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["log", "--what", "aproved"])
+    assert re.search("^.*: --what: 'aproved' is not one of .*did you mean approved", capsys.readouterr().err)
 
 
 def test_a_text_of_a_scenario_steers_no_terminal(sim, capsys):

@@ -268,13 +268,13 @@ def test_activity_log_is_bounded_and_first_views_displace_no_other_line():
     for number in range(activity_log.MAX_REQUESTS + 100):
         kept.add_request(0.0, f"vm{number % 7}", "GET", "scheduledevents", "2020-07-01", 200, "", "127.0.0.1")
     for number in range(activity_log.MAX_LINES + 50):
-        kept.add_line(float(number), "x", nth=number)
+        kept.add_line(float(number), "note", nth=number)
     for number in range(activity_log.MAX_SEEN + 5):
         kept.add_line(1.0, "seen", nth=number)
     kept.add_line(2.0, "started")
     lines = kept.lines_after(0, None)
     assert [(line["what"], line.get("nth")) for line in (lines[0], lines[9999], lines[-1])] == [
-        ("x", 51),
+        ("note", 51),
         ("seen", 5),
         ("started", None),
     ]
@@ -286,8 +286,8 @@ def test_activity_log_is_bounded_and_first_views_displace_no_other_line():
 def test_printed_log_has_control_characters_escaped():
     printed = []
     engine = Engine(default_scenario(), ManualClock(0), printed.append)
-    engine.log("x", event="a\nb\x1b[31m", note="\u00e9")
-    assert printed == ["1970-01-01T00:00:00.000Z x event=a\\nb\\x1b[31m note=\u00e9"]
+    engine.log("note", event="a\nb\x1b[31m", note="\u00e9")
+    assert printed == ["1970-01-01T00:00:00.000Z note event=a\\nb\\x1b[31m note=\u00e9"]
 
 
 def notes(sim):
@@ -304,6 +304,26 @@ def test_note_is_in_the_log_with_the_name_of_its_event(sim):
     sim.post("/notes", {"vm": "vm1", "what": "recovered", "event": event_id})
     in_words = [("vm1", "", "prepared"), *[("vm2", "noted", "is <empty>")] * 2, ("vm1", "noted", "recovered")]
     assert notes(sim)[before:] == in_words
+
+
+@pytest.mark.parametrize(
+    "path, problem",
+    [
+        ("/log?what=aproved", "what: 'aproved' is not one of scheduled, .*did you mean approved"),
+        ("/log?vm=vm1", "vm: unknown key; known keys: after, what"),
+        ("/requests?vm=vm9", "vm: there is no VM 'vm9' .did you mean vm"),
+        ("/requests?what=approved", "what: unknown key; known keys: after, vm"),
+        ("/requests?vm=vm9&aftr=1", "aftr: unknown key .did you mean after.*; vm: there is no VM"),
+        ("/state?after_lines=1", "after_lines: unknown key .did you mean after_line"),
+    ],
+)
+def test_misspelt_query_is_refused_by_the_name_that_was_meant(sim, path, problem):
+    assert re.match(problem, expect_error(400, sim.get, path))
+
+
+def test_log_refuses_a_kind_that_no_client_could_ask_for():
+    with pytest.raises(ValueError, match="aproved"):
+        activity_log.ActivityLog().add_line(0.0, "aproved")
 
 
 NINES = "9" * 5000

@@ -10,10 +10,12 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from ..printable_text import printable
+from ..server.activity_log import KINDS
 from ..times import iso
+from ..value_types import one_of
 from .control_client import get_state
 from .options import control_options
-from .parsing import Command, flag, option, parse
+from .parsing import Command, flag, option, parse, typed
 from .program import print_problem
 
 # real seconds between two questions
@@ -26,7 +28,12 @@ in a row to one VM are one line.
 """,
     [
         *control_options(),
-        option("what", "WHAT", "only lines of this kind, such as approval or started; no requests of VMs"),
+        option(
+            "what",
+            "WHAT",
+            "only lines of this kind, such as approval or started; no requests of VMs",
+            typed(one_of(*KINDS)),
+        ),
         flag("follow", "print further lines as they come, until Ctrl-C"),
     ],
 )

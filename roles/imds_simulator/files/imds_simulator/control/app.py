@@ -19,22 +19,24 @@ from ..model.world import UnknownEvent
 from ..scenario.files import schema as scenario_schema
 from ..scenario.knobs import KnobError, change_knobs, describe_knobs
 from ..scenario.plans import IncarnationStep
+from ..server.activity_log import KINDS
 from ..server.arm_handler import ArmHandler
 from ..server.engine import Engine
 from ..server.listeners import Listeners
 from ..suggestions import suggestion
 from ..times import iso
-from ..value_types import DURATION, TEXT
+from ..value_types import DURATION, TEXT, integer, one_of
 from . import MARK
 from .access import Access
 from .events import EventRoutes
 from .faults import FaultRoutes
 from .notes import NoteRoutes
 from .page.routes import page_routes
-from .request_body import BadRequest, json_object, read_body
+from .request_body import BadRequest, json_object, read_body, read_query
 from .state import run_data, state
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_NUMBER = integer(0)
 
 
 def control_app(engine: Engine, listeners: Listeners, access: Access) -> web.Application:
@@ -108,6 +110,30 @@ class OfGroup:
     group: str = key(TEXT, "the group")
 
 
+@dataclass(frozen=True)
+class StateQuery:
+    """The query of /state; without a key the answer has no log."""
+
+    after_line: int | None = key(_NUMBER, "lines after this one", default=None)
+    after_request: int | None = key(_NUMBER, "requests after this one", default=None)
+
+
+@dataclass(frozen=True)
+class LogQuery:
+    """The query of /log."""
+
+    after: int = key(_NUMBER, "lines after this one", default=0)
+    what: str | None = key(one_of(*KINDS), "lines of this kind", default=None)
+
+
+@dataclass(frozen=True)
+class RequestsQuery:
+    """The query of /requests."""
+
+    after: int = key(_NUMBER, "requests after this one", default=0)
+    vm: str | None = key(TEXT, "requests of this VM; empty: of unknown clients", default=None)
+
+
 class SimulatorRoutes:
     """Routes for the simulator as a whole."""
 
@@ -136,24 +162,31 @@ class SimulatorRoutes:
 
     async def state(self, request: web.Request) -> web.Response:
         """Return clock, VMs, scopes, events and faults; query: ``after_line``, ``after_request`` for the log, too."""
-        names = ("after_line", "after_request")
-        if not any(name in request.query for name in names):
-            return web.json_response(state(self._engine, self._listeners.endpoints()))
-        after_line, after_request = (_number(request, name) for name in names)
-        return web.json_response(run_data(self._engine, self._listeners.endpoints(), after_line, after_request))
+        query = read_query(request, StateQuery)
+        endpoints = self._listeners.endpoints()
+        if query == StateQuery():
+            return web.json_response(state(self._engine, endpoints))
+        return web.json_response(run_data(self._engine, endpoints, query.after_line or 0, query.after_request or 0))
 
     async def log(self, request: web.Request) -> web.Response:
         """Return lines of the log; query: ``after`` (line number), ``what``."""
+        query = read_query(request, LogQuery)
         self._engine.settle()
         log = self._engine.activity_log
-        lines = log.lines_after(_number(request, "after"), request.query.get("what"))
+        lines = log.lines_after(query.after, query.what)
         return web.json_response({"lines": lines, "dropped": log.dropped()["lines"]})
 
     async def requests(self, request: web.Request) -> web.Response:
         """Return recent requests to IMDS and counts; query: ``after`` (request number), ``vm``."""
-        log = self._engine.activity_log
-        found, vm = log.requests_after(_number(request, "after")), request.query.get("vm")
-        recent = [{**each._asdict(), "time": iso(each.moment)} for each in found if vm in (None, each.vm)]
+        vms = self._engine.world.vms
+
+        def problems(query: RequestsQuery) -> Found:
+            if query.vm and query.vm not in vms:
+                yield ("vm",), f"there is no VM {query.vm!r}{suggestion(query.vm, vms)}"
+
+        query, log = read_query(request, RequestsQuery, problems), self._engine.activity_log
+        found = [each for each in log.requests_after(query.after) if query.vm in (None, each.vm)]
+        recent = [{**each._asdict(), "time": iso(each.moment)} for each in found]
         return web.json_response(
             {"requests": recent, "counts": log.request_counts(), "dropped": log.dropped()["requests"]}
         )
@@ -212,11 +245,3 @@ class SimulatorRoutes:
             yield ("at",), "not allowed; the control API changes the incarnation immediately"
         if body.group not in groups:
             yield ("group",), f"there is no group {body.group!r}; there are {', '.join(groups)}"
-
-
-def _number(request: web.Request, name: str) -> int:
-    """Return the number in the query, 0 without one."""
-    text = request.query.get(name, "0")
-    if not text.isdecimal() or not text.isascii() or len(text) > 18:
-        raise BadRequest(f"{name}: {text!r} is not a number")
-    return int(text)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Reads the JSON bodies of the control API into values."""
+"""Reads the JSON bodies and the queries of the control API into values."""
 
 from __future__ import annotations
 
@@ -10,25 +10,37 @@ from typing import Any, Callable, TypeVar
 
 from aiohttp import web
 
-from ..keys import Path, Problems, problem_text, read
+from ..keys import Path, Problems, keys_of, problem_text, read
 
 _T = TypeVar("_T")
+# problems of a value in the running simulator
+_Check = Callable[[Any], Iterable[tuple[Path, str]]]
 
 
 class BadRequest(ValueError):
     """A request to the control API is invalid; the text names the problem."""
 
 
-async def read_body(
-    request: web.Request, cls: type[_T], check: Callable[[_T], Iterable[tuple[Path, str]]] = lambda value: ()
-) -> _T:
+async def read_body(request: web.Request, cls: type[_T], check: _Check = lambda value: ()) -> _T:
     """Return the body as a value of ``cls``; ``check`` yields its problems in the running simulator.
 
     Raises:
         BadRequest: with all problems.
     """
+    return _read(cls, await json_object(request), check)
+
+
+def read_query(request: web.Request, cls: type[_T], check: _Check = lambda value: ()) -> _T:
+    """Return the query of the URL as a value of ``cls``; ``check`` and errors are those of ``read_body``."""
+    kind: Any = cls
+    keys = keys_of(kind)
+    data = {name: keys[name].type.from_text(text) if name in keys else text for name, text in request.query.items()}
+    return _read(cls, data, check)
+
+
+def _read(cls: type[_T], data: dict[str, Any], check: _Check) -> _T:
     problems = Problems()
-    value = read(cls, await json_object(request), (), problems)
+    value = read(cls, data, (), problems)
     if value is not None:
         problems.check(check(value))
     require_none(problems)

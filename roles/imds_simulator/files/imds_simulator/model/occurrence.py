@@ -24,8 +24,7 @@ class EventSnapshot:
 class Occurrence:
     """An occurrence of a ``kind`` at ``moment`` (the simulator's clock).
 
-    ``kind`` is one of scheduled, started, finished, cancelled, changed, approved, released,
-    impact-start, impact-end, removed, incarnation, enabled, seen.
+    ``kind`` is the kind of its line in the log; server/activity_log.py lists them.
 
     ``snapshot`` is the event at ``moment``; for an event that ends it is the event before its end.
     None: clients do not see the event.

@@ -15,6 +15,38 @@ MAX_LINES = 10_000
 MAX_SEEN = 10_000
 SEEN = "seen"
 MAX_REQUESTS = 20_000
+# the kinds of lines: occurrences of the model, requests of clients, notifications and commands, and the control API
+KINDS = (
+    "scheduled",
+    "seen",
+    "approved",
+    "released",
+    "started",
+    "changed",
+    "finished",
+    "cancelled",
+    "impact-start",
+    "impact-end",
+    "removed",
+    "incarnation",
+    "enabled",
+    "approval",
+    "approval-refused",
+    "rate-limit",
+    "unknown-client",
+    "notification",
+    "notification-handshake",
+    "impact-command",
+    "refusing",
+    "cannot-listen",
+    "listening-again",
+    "fault-injected",
+    "faults-cleared",
+    "knobs",
+    "advanced",
+    "disabled",
+    "note",
+)
 
 
 class RequestEntry(NamedTuple):
@@ -47,7 +79,9 @@ class ActivityLog:
         self._request_number = 0
 
     def add_line(self, moment: float, what: str, **fields: Any) -> dict[str, Any]:
-        """Add a line and return it."""
+        """Add a line and return it; raise ValueError unless ``what`` is one of KINDS."""
+        if what not in KINDS:
+            raise ValueError(f"{what}: not a kind of lines; add it to KINDS")
         self._line_number += 1
         line = {"number": self._line_number, "time": iso(moment), "what": what, **fields}
         (self.seen if what == SEEN else self.lines).append(line)
