@@ -7,13 +7,13 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+from datetime import UTC, datetime
 
 import pytest
 import yaml
 
-from imds_simulator.scenario.files import ScenarioError
 from imds_simulator.server.listeners import CannotListen
-from imds_simulator.testing import ControlError, Simulator
+from imds_simulator.testing import ControlError, ScenarioError, Simulator
 from support import simulator_process
 from support.simulator.raw_http import approve, send_request
 
@@ -33,6 +33,17 @@ def test_of_the_module(imds_simulator):
 @pytest.mark.imds_simulator({"groups": {"web": {"vms": {"other": {}}}}}, clock="real")
 def test_of_its_own(imds_simulator):
     assert list(imds_simulator.endpoints) == ["other"] and not imds_simulator.get("/state")["manual"]
+"""
+WRONG_MARKERS = """
+import pytest
+
+@pytest.mark.imds_simulator(clok="real")
+def test_of_an_unknown_argument(imds_simulator):
+    pass
+
+@pytest.mark.imds_simulator("user-rebot")
+def test_of_an_unknown_scenario(imds_simulator):
+    pass
 """
 # what Windows lacks, and what is not a library of the simulator; the libraries use some of it on POSIX
 ELSEWHERE = """
@@ -71,6 +82,35 @@ def test_event_is_approved_and_starts_when_the_test_advances_the_clock():
         assert imds.delete("/faults") == {"cleared": 1}
 
 
+def test_warning_of_a_scenario_is_one_of_the_test():
+    event = {"type": "Terminate", "resources": ["vm1"], "notice": "1m"}
+    with pytest.warns(UserWarning, match=r"^scenario:1: events\[0\]\.notice: warning: ") as warned:
+        Simulator({"groups": {"web": {"vms": ["vm1"]}}, "events": [event]})
+    assert warned[0].filename == __file__
+
+
+def test_time_of_python_is_a_time_of_an_event():
+    at = datetime(2126, 1, 1, tzinfo=UTC)
+    event = {"name": "patch", "type": "Freeze", "resources": ["vm1"], "at": at}
+    with Simulator({"groups": {"web": {"vms": ["vm1"]}}, "events": [event]}) as imds:
+        other = imds.schedule(type="Freeze", resources=["vm1"], at=at)
+        assert other["appears_at"] == imds.get("/events/patch")["appears_at"] == "2126-01-01T00:00:00.000Z"
+
+
+def test_use_outside_of_its_block_is_refused_in_words():
+    simulator = Simulator()
+    for use in (lambda: simulator.endpoint, lambda: simulator.endpoints, simulator.log):
+        with pytest.raises(RuntimeError, match="does not serve yet; write `with Simulator"):
+            use()
+    with simulator:
+        with pytest.raises(ValueError, match="path: 'events' does not begin with /"):
+            simulator.get("events")
+        with pytest.raises(RuntimeError, match="one block of with only"):
+            simulator.__enter__()
+    with pytest.raises(RuntimeError, match="one block of with only"):
+        simulator.__enter__()
+
+
 def test_refused_request_names_itself_and_the_reason():
     with Simulator() as imds:
         with pytest.raises(ControlError, match=r"^POST /events: resources\[0\]: there is no VM vm9 ") as refused:
@@ -85,6 +125,9 @@ def test_wrong_arguments_and_an_address_in_use_are_errors_of_the_test():
         Simulator({"groups": {"web": {"vmz": {}}}})
     with pytest.raises(ScenarioError, match="user-rebot: no such file.*did you mean user-reboot"):
         Simulator("user-rebot")
+    for scenario in (5, "", b"user-reboot"):
+        with pytest.raises(ScenarioError, match=f"^scenario: {scenario!r} is not a path, a name, "):
+            Simulator(scenario)
     with pytest.raises(ValueError, match="clock: 'none'"):
         Simulator(clock="none")
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -93,11 +136,25 @@ def test_wrong_arguments_and_an_address_in_use_are_errors_of_the_test():
             Simulator({"groups": {"web": {"vms": {"vm1": {"listen": listen}}}}}).__enter__()
 
 
-def test_fixture_has_the_arguments_of_the_nearest_marker(tmp_path):
-    (tmp_path / "test_it.py").write_text(OF_FIXTURE)
+def run_pytest(folder, text):
+    """Return the output of pytest for a file with this text."""
+    (folder / "test_it.py").write_text(text)
     command = [sys.executable, "-m", "pytest", "-p", "imds_simulator.pytest_plugin", "--strict-markers"]
-    printed = subprocess.check_output(command, cwd=tmp_path, env=simulator_process.environment(), text=True)
-    assert "2 passed" in printed
+    return subprocess.run(
+        command, cwd=folder, env=simulator_process.environment(), stdout=subprocess.PIPE, text=True, check=False
+    ).stdout
+
+
+def test_fixture_has_the_arguments_of_the_nearest_marker(tmp_path):
+    assert "2 passed" in run_pytest(tmp_path, OF_FIXTURE)
+
+
+def test_wrong_marker_is_an_error_of_one_line(tmp_path):
+    printed = run_pytest(tmp_path, WRONG_MARKERS)
+    shown = [line for line in printed.splitlines() if line.startswith("marker imds_simulator: ")]
+    assert "2 errors" in printed and len(shown) == 2
+    assert "unexpected keyword argument 'clok'" in shown[0] and "did you mean user-reboot" in shown[1]
+    assert not any(word in printed for word in ("testing.py", "pytest_plugin.py", "Error"))
 
 
 def test_it_starts_without_pytest_and_without_modules_that_windows_lacks():

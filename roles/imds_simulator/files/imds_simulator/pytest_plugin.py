@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
-    text = "imds_simulator(scenario=None, clock='manual'): what the fixture of this name gives to its Simulator"
+    text = "imds_simulator(scenario=None, *, clock='manual'): what the fixture of this name gives to its Simulator"
     config.addinivalue_line("markers", text)
 
 
@@ -23,8 +23,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def imds_simulator(request: pytest.FixtureRequest) -> Iterator[Simulator]:
     """A running simulator of Azure Scheduled Events, with the arguments of the marker ``imds_simulator``."""
     # runs without a test that uses the fixture need no HTTP server
-    from .testing import Simulator
+    from .testing import ScenarioError, Simulator
 
-    marker = request.node.get_closest_marker("imds_simulator")
-    with Simulator(*marker.args, **marker.kwargs) if marker else Simulator() as running:
+    marker, problem = request.node.get_closest_marker("imds_simulator"), ""
+    try:
+        simulator = Simulator(*marker.args, **marker.kwargs) if marker else Simulator()
+    except (ScenarioError, TypeError, ValueError) as error:
+        problem = f"marker imds_simulator: {error}"
+    # outside of the handler, whose exception pytest would show with its traceback
+    if problem:
+        pytest.fail(problem, pytrace=False)
+    with simulator as running:
         yield running

@@ -18,6 +18,7 @@ import asyncio
 import json
 import os
 import threading
+import warnings
 from collections.abc import Mapping
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -25,10 +26,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from .cli.control_client import Call, send
-from .scenario.files import default_scenario, load, parse
+from .scenario.files import ScenarioError, default_scenario, load_with_warnings, parse_with_warnings
 from .scenario.groups import Address
 from .scenario.plans import Scenario
-from .simulator import ServerOptions, run_simulator
+from .simulator import RunningSimulator, ServerOptions, run_simulator
+
+__all__ = ["ControlError", "ScenarioError", "Simulator"]
 
 _FREE_PORT = Address("127.0.0.1", 0)
 
@@ -43,34 +46,32 @@ class ControlError(Exception):
 
 
 class Simulator:
-    """A simulator that serves on free ports of 127.0.0.1 while the block of ``with`` runs.
+    """A simulator that serves on free ports of 127.0.0.1 while the block of ``with`` runs, once.
 
     ``scenario`` is the path of a scenario file, the name of a shipped scenario, the text of such a file (with a line
-    end or ``: `` in it), or its content as a mapping; None: one VM, ``vm1``, without events. ``clock``: with "manual"
-    only ``advance`` moves the clock; with "real" time passes, too.
-
-    In the block ``endpoint`` is the URL of the first VM, ``endpoints`` is VM name -> URL, and ``control`` the URL of
-    the control API.
+    end or ``: `` in it), or its content as a mapping; None: one VM, ``vm1``, without events. What Azure does not send
+    is a warning. ``clock``: with "manual" only ``advance`` moves the clock; with "real" time passes, too.
 
     Raises:
         ScenarioError: the scenario is invalid; the text has a line for each problem.
         ValueError: there is no such clock.
     """
 
-    endpoint: str
-    endpoints: dict[str, str]
-    control: str
-
     def __init__(
         self, scenario: str | os.PathLike[str] | Mapping[str, Any] | None = None, *, clock: str = "manual"
     ) -> None:
         if clock not in ("manual", "real"):
             raise ValueError(f"clock: {clock!r} is not one of manual, real")
-        self._options = ServerOptions(_read(scenario), _FREE_PORT, _FREE_PORT, manual_clock=clock == "manual")
+        found, problems = _read(scenario)
+        for each in problems:
+            warnings.warn(each, stacklevel=2)
+        self._options = ServerOptions(found, _FREE_PORT, _FREE_PORT, manual_clock=clock == "manual")
         self._thread = threading.Thread(target=self._run, daemon=True)
-        self._started: Future[None] = Future()
+        self._started: Future[RunningSimulator] = Future()
 
     def __enter__(self) -> Simulator:
+        if self._thread.ident is not None:
+            raise RuntimeError("Simulator: it serves in one block of with only; make another one")
         self._thread.start()
         self._started.result()
         return self
@@ -79,8 +80,23 @@ class Simulator:
         self._loop.call_soon_threadsafe(self._end.set)
         self._thread.join()
 
+    @property
+    def endpoint(self) -> str:
+        """The URL of the first VM; RuntimeError before the block of ``with``."""
+        return next(iter(self.endpoints.values()))
+
+    @property
+    def endpoints(self) -> dict[str, str]:
+        """VM name -> URL; RuntimeError before the block of ``with``."""
+        return dict(self._running().endpoints)
+
+    @property
+    def control(self) -> str:
+        """The URL of the control API; RuntimeError before the block of ``with``."""
+        return self._running().control
+
     def schedule(self, **event: Any) -> Any:
-        """Schedule an event with these keys of a scenario file, and return its state, such as ``id``."""
+        """Schedule an event with these keys of a scenario file; return its state, such as ``id``, and ``warnings``."""
         return self.post("/events", event)
 
     def advance(self, seconds: float | str) -> Any:
@@ -101,13 +117,20 @@ class Simulator:
 
     def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Return the JSON answer of the control API to a POST of ``body`` as JSON; raises ControlError."""
-        return self._send(Call("POST", path, body or {}))
+        return self._send(Call("POST", path, json.loads(_json(body or {}))))
 
     def delete(self, path: str) -> Any:
         """Return the JSON answer of the control API to a DELETE of ``path``; raises ControlError."""
         return self._send(Call("DELETE", path))
 
+    def _running(self) -> RunningSimulator:
+        if not self._started.done():
+            raise RuntimeError("Simulator: it does not serve yet; write `with Simulator() as imds:`")
+        return self._started.result()
+
     def _send(self, call: Call) -> Any:
+        if not call.path.startswith("/"):
+            raise ValueError(f"path: {call.path!r} does not begin with /")
         status, answer = send(SimpleNamespace(control=self.control, control_token=""), call)
         if status not in (200, 201):
             raise ControlError(f"{call.method} {call.path}", status, answer)
@@ -124,18 +147,23 @@ class Simulator:
     async def _serve(self) -> None:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
         async with run_simulator(self._options, lambda _line: None) as running:
-            self.endpoints, self.control = dict(running.endpoints), running.control
-            self.endpoint = next(iter(self.endpoints.values()))
-            self._started.set_result(None)
+            self._started.set_result(running)
             await self._end.wait()
 
 
-def _read(scenario: str | os.PathLike[str] | Mapping[str, Any] | None) -> Scenario:
+def _read(scenario: str | os.PathLike[str] | Mapping[str, Any] | None) -> tuple[Scenario, list[str]]:
+    """Return the scenario and its warnings."""
     if scenario is None:
-        return default_scenario()
+        return default_scenario(), []
     if isinstance(scenario, Mapping):
-        # JSON is YAML, without its dates
-        return parse(json.dumps(dict(scenario), default=str, ensure_ascii=False), "scenario")
+        return parse_with_warnings(_json(scenario), "scenario")
+    if not isinstance(scenario, (str, os.PathLike)) or not os.fspath(scenario):
+        raise ScenarioError(f"scenario: {scenario!r} is not a path, a name, the text of a file or a mapping")
     if isinstance(scenario, str) and ("\n" in scenario or ": " in scenario):
-        return parse(scenario, "scenario")
-    return load(os.fspath(scenario))
+        return parse_with_warnings(scenario, "scenario")
+    return load_with_warnings(os.fspath(scenario))
+
+
+def _json(mapping: Mapping[str, Any]) -> str:
+    """Return JSON, which is YAML as well, with text in place of times and paths."""
+    return json.dumps(dict(mapping), default=str, ensure_ascii=False)

@@ -43,7 +43,7 @@ def load_with_warnings(name_or_file: str, now: float | None = None) -> tuple[Sce
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{file}: cannot be read: {error}") from None
-    return _parse(text, str(file), now)
+    return parse_with_warnings(text, str(file), now)
 
 
 def parse(text: str, file_name: str, now: float | None = None) -> Scenario:
@@ -52,10 +52,11 @@ def parse(text: str, file_name: str, now: float | None = None) -> Scenario:
     Raises:
         ScenarioError: ``text`` is not a valid scenario.
     """
-    return _parse(text, file_name, now)[0]
+    return parse_with_warnings(text, file_name, now)[0]
 
 
-def _parse(text: str, file_name: str, now: float | None) -> tuple[Scenario, list[str]]:
+def parse_with_warnings(text: str, file_name: str, now: float | None = None) -> tuple[Scenario, list[str]]:
+    """Return the scenario in ``text`` as ``parse`` does, with its warnings."""
     source = read_yaml(text)
     problems = Problems()
     scenario = read(Scenario, source.data, (), problems) if source.parsed else None
