@@ -83,7 +83,7 @@ def test_wheel_has_every_file_of_the_package_and_no_other(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
     assert names == {name for name in package if "/" in name}
-    assert "imds_simulator/scenario/library/user-reboot.yaml" in names
+    assert {"imds_simulator/scenario/library/user-reboot.yaml", "imds_simulator/py.typed"} <= names
 
 
 def test_wheel_has_the_version_of_the_collection(wheel: Path, run: Run) -> None:
