@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping
 
 from azure_scheduled_events.document import ScheduledEvent
 from hook_runner.maintenance.record import ApprovalRequest, Entry, EventRecord, HookRun, Maintenance, Pause, State
@@ -15,21 +15,23 @@ from hook_runner.records import Cause
 
 def to_json(value: Any) -> Any:
     """Return a value of the records, such as a Maintenance or a HookRun, as JSON values."""
-    if isinstance(value, ScheduledEvent):
-        return value.to_json()
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, Cause):
-        return value.value
-    if isinstance(value, frozenset):
-        return sorted(value)
-    if isinstance(value, list):
-        return [to_json(each) for each in value]
-    if isinstance(value, (Maintenance, EventRecord, HookRun)):
-        return {name: to_json(each) for name, each in vars(value).items()}
-    if isinstance(value, (Entry, ApprovalRequest, Pause)):
-        return {name: to_json(each) for name, each in value._asdict().items()}
-    return value
+    write = _WRITE.get(type(value))
+    return value if write is None else write(value)
+
+
+def _members_to_json(members: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: to_json(each) for name, each in members.items()}
+
+
+# a value of any other type, also a Cause, is one of JSON
+_WRITE: dict[type, Callable[[Any], Any]] = {
+    ScheduledEvent: ScheduledEvent.to_json,
+    datetime: datetime.isoformat,
+    frozenset: sorted,
+    list: lambda values: [to_json(each) for each in values],
+    **dict.fromkeys((Maintenance, EventRecord, HookRun), lambda value: _members_to_json(vars(value))),
+    **dict.fromkeys((Entry, ApprovalRequest, Pause), lambda value: _members_to_json(value._asdict())),
+}
 
 
 def state_to_json(state: State) -> dict[str, Any]:
