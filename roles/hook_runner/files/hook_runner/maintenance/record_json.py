@@ -15,8 +15,7 @@ from hook_runner.records import Cause
 
 def to_json(value: Any) -> Any:
     """Return a value of the records, such as a Maintenance or a HookRun, as JSON values."""
-    write = _WRITE.get(type(value))
-    return value if write is None else write(value)
+    return _WRITE[type(value)](value) if type(value) in _WRITE else value
 
 
 def _members_to_json(members: Mapping[str, Any]) -> dict[str, Any]:
