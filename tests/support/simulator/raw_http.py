@@ -26,17 +26,9 @@ class Response(NamedTuple):
         return json.loads(self.body)
 
 
-def send_request(
-    endpoint: str,
-    path: str = EVENTS,
-    method: str = "GET",
-    headers: Mapping[str, str] = HEADER,
-    body: bytes | None = None,
-    timeout: float = 60.0,
-    source: str = "",
-) -> Response:
-    """Send one request on a connection of its own; ``source`` is the address of the client."""
-    (response,) = send_requests(endpoint, 1, path, method, headers, body, timeout, source)
+def send_request(endpoint: str, *arguments: Any, **options: Any) -> Response:
+    """Send one request on a connection of its own; the arguments are those of ``send_requests``, without ``count``."""
+    (response,) = send_requests(endpoint, 1, *arguments, **options)
     return response
 
 
