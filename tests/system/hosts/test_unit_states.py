@@ -57,7 +57,7 @@ class Unit:
         return units.result_of(self.state(), LIMIT, "")
 
     def output(self) -> str:
-        words = ["journalctl", "--no-pager", "--output=cat", f"--identifier={units.identifier(self.name)}"]
+        words = ["journalctl", "--no-pager", "--output=cat", f"_SYSTEMD_UNIT={self.name}"]
         return self.host.run(words).stdout
 
     def end(self) -> None:

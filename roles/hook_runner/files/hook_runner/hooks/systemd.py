@@ -83,9 +83,9 @@ class Systemd:
         self._call("systemctl", "kill", f"--signal={number}", "--", name)
 
     def output(self, name: str) -> str:
-        """Return the end of the output of a unit."""
+        """Return the end of the output of a unit; the journal knows which unit wrote a line, whatever the line says."""
         asked = ("--no-pager", "--quiet", "--output=cat", "--all", f"--lines={OUTPUT_LINES}")
-        return tail_of(self._call("journalctl", *asked, "--identifier=" + units.identifier(name)).stdout)
+        return tail_of(self._call("journalctl", *asked, f"_SYSTEMD_UNIT={name}").stdout)
 
     def end(self, name: str) -> subprocess.Popen[bytes]:
         """Begin to end all processes of a unit, and to let systemd forget the unit; return the process that does it."""

@@ -46,11 +46,6 @@ def parse_name(name: str) -> tuple[str, str, int] | None:
     return None if found is None else (found[1], found[2], int(found[3]))
 
 
-def identifier(name: str) -> str:
-    """Return the identifier of a unit's lines in the journal."""
-    return name[: -len(".service")]
-
-
 def properties(order: RunOrder, name: str, version: int) -> list[str]:
     """Return the assignments for `systemd-run --property`; `version` is that of systemd."""
     found = {
@@ -65,7 +60,7 @@ def properties(order: RunOrder, name: str, version: int) -> list[str]:
         "OOMPolicy": "continue",
         "IgnoreSIGPIPE": "no",
         "StandardOutput": "journal",
-        "SyslogIdentifier": identifier(name),
+        "SyslogIdentifier": name[: -len(".service")],
         "LogRateLimitIntervalSec": "1s",
         "LogRateLimitBurst": str(LINES_PER_SECOND),
         # at a shutdown the daemon ends before the hook and begins no other; the network ends after it
