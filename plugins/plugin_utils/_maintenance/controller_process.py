@@ -13,31 +13,32 @@ import socket
 import subprocess
 import typing as t
 
+from ansible.errors import AnsibleError
+
 # inode of the first PID namespace of a Linux machine: only there does a reboot end all processes
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 _DEAD_STATES = ("Z", "X")
+_HAS_PROC = os.path.exists("/proc/self/stat")
 
 
 def this_run() -> dict[str, t.Any]:
-    """Return the identity of this run of ansible-playbook, which is the same in all of its tasks."""
+    """Return the identity of this run of ansible-playbook, which is the same in all of its tasks.
+
+    Raises AnsibleError in a worker whose run has ended: a note of this worker would belong to a run whose end no other
+    run can find out.
+    """
     pid = _pid_of_run()
-    host = socket.gethostname()
     start = _start_of(pid)
-    return {
-        "id": re.sub(r"[^\w.-]", "_", f"{host}-{pid}-{start}"),
-        "host": host,
-        "user": _user(),
-        "pid": pid,
-        "start": start,
-        "boot": _text_of("/proc/sys/kernel/random/boot_id"),
-        "machine": _text_of("/etc/machine-id"),
-        "pid_namespace": _pid_namespace(),
-    }
+    if not start and _HAS_PROC:
+        raise AnsibleError(f"process {pid}: this run of ansible-playbook has ended; its workers begin no further work")
+    here = _controller()
+    run_id = re.sub(r"[^\w.-]", "_", f"{here['host']}-{pid}-{start}")
+    return {"id": run_id, "user": _user(), "pid": pid, "start": start, **here}
 
 
 def has_ended(run: t.Mapping[str, t.Any]) -> bool:
     """Return True if the process of the run has surely ended; always False for a run on another controller."""
-    here = this_run()
+    here = _controller()
     if (
         run.get("host") != here["host"]
         or run.get("pid_namespace") != here["pid_namespace"]
@@ -48,6 +49,16 @@ def has_ended(run: t.Mapping[str, t.Any]) -> bool:
         is_same_machine = bool(here["machine"]) and run.get("machine") == here["machine"]
         return is_same_machine and here["pid_namespace"] == _FIRST_PID_NAMESPACE
     return bool(run.get("start")) and _start_of(run["pid"]) != run["start"]
+
+
+def _controller() -> dict[str, str]:
+    """Return where the processes of this controller are counted: machine, boot and namespace."""
+    return {
+        "host": socket.gethostname(),
+        "boot": _text_of("/proc/sys/kernel/random/boot_id"),
+        "machine": _text_of("/etc/machine-id"),
+        "pid_namespace": _pid_namespace(),
+    }
 
 
 def _pid_of_run() -> int:
@@ -63,7 +74,7 @@ def _start_of(pid: int) -> str:
         # the second field is a name in parentheses, which may contain any character
         fields = stat.rpartition(")")[2].split()
         return "" if fields[0] in _DEAD_STATES else fields[19]
-    if os.path.exists("/proc/self/stat"):
+    if _HAS_PROC:
         return ""
     try:
         ps = subprocess.run(

@@ -9,6 +9,7 @@ import os
 import time
 
 import pytest
+from ansible.errors import AnsibleError
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.controller_process import (
     has_ended,
     this_run,
@@ -67,6 +68,8 @@ def outlive(run, has_identity, answers):
     until = time.monotonic() + 60
     while (os.getppid() == run or not has_ended(own)) and time.monotonic() < until:
         time.sleep(0.01)
+    with pytest.raises(AnsibleError, match="has ended"):
+        this_run()
     answers.put((own["pid"] == run, has_ended(own)))
 
 
