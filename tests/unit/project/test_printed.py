@@ -74,13 +74,7 @@ RELEASE = (
 VERBS_OF_GUIDE = "tests/unit/imds_simulator/test_docs.py runs these verbs as docs/simulator.md prints them"
 STARTED = "serves until it is ended; tests/unit/imds_simulator/test_docs.py starts the same"
 REHEARSAL = "python3 -m imds_simulator exec --scenario live-migration --speed 60 -- ansible-playbook rehearsal.yml"
-IN_DOCKER = (
-    "docker run --rm --cap-add NET_ADMIN -e IMDS_SIMULATOR_SCENARIO=user-reboot IMAGE"
-    " exec --imds-address --keep-network -- ./run-tests"
-)
-DETACHED = (
-    "docker run --detach --name imds --cap-add NET_ADMIN IMAGE exec --imds-address --keep-network -- sleep infinity"
-)
+IN_DOCKER = "docker run --rm --cap-add NET_ADMIN -e IMDS_SIMULATOR_SCENARIO=user-reboot IMAGE exec -- ./run-tests"
 NO_DOCKER = (
     "needs docker; tests/system/namespace/test_imds_address_page.py runs exec with the rights of such a container"
 )
@@ -170,7 +164,7 @@ LEFT_OUT = {
     "docs/simulator/imds-address.md": {
         "FROM python:3.12-slim": "needs docker; tests/functional/simulator_wheel runs the wheel",
         IN_DOCKER: NO_DOCKER,
-        DETACHED: NO_DOCKER,
+        "docker run --detach --name imds --cap-add NET_ADMIN IMAGE": NO_DOCKER,
         "docker run --rm --network container:imds CLIENT": NO_DOCKER,
     },
     "docs/windows.md": {

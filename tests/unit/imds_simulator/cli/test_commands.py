@@ -118,8 +118,6 @@ def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
         ("--imds-address -- id", "--imds-address: there is no such option without exec; write: exec "),
         ("exec --imds-adress -- id", "(did you mean --imds-address?)"),
         ("exec --imds-vm vm1 -- true", "--imds-vm: only with --imds-address"),
-        ("exec --keep-network -- true", "--keep-network: only with --imds-address"),
-        ("exec --imds-address --keep-network --as-root -- true", "--as-root: not with --keep-network"),
         ("exec curl -s http://localhost", "exec needs a command after --: exec [OPTIONS] -- COMMAND"),
         ("exec --", "exec: there is no command after --"),
         ("aprove e", "there is no verb aprove (did you mean approve?)"),

@@ -20,11 +20,9 @@ def main(arguments: Sequence[str]) -> int:
     """Run the verb with ``arguments`` and return the exit code of the command."""
     options, command = parse_with_command(EXEC, arguments)
     if not options.imds_address:
-        for option in ("imds_vm", "keep_network", "as_root"):
+        for option in ("imds_vm", "as_root"):
             if getattr(options, option):
                 fail(f"--{option.replace('_', '-')}: only with --imds-address")
-    if options.keep_network and options.as_root:
-        fail("--as-root: not with --keep-network, which creates no user namespace")
     return run(options, lambda settings: _serve_during(settings, options, command))
 
 
@@ -39,9 +37,9 @@ async def _serve_during(settings: ServerOptions, options: SimpleNamespace, comma
     log = discard if options.quiet else print_err
     async with run_simulator(settings, log) as simulator:
         print_addresses(simulator, log)
-        async with place_of(options, simulator) as place:
-            if options.imds_address:
-                vm = next(name for name, url in place.endpoints.items() if url == place.endpoint)
-                log(f"listening {place.endpoint} for {vm}, in the network of the command")
-            environment = environment_of(place.endpoint, place.endpoints, place.control, settings.control_token)
-            return await run_command(place.start, command, environment)
+        place = place_of(options, simulator)
+        if options.imds_address:
+            vm = next(name for name, url in place.endpoints.items() if url == place.endpoint)
+            log(f"listening {place.endpoint} for {vm}, in the network of the command")
+        environment = environment_of(place.endpoint, place.endpoints, place.control, settings.control_token)
+        return await run_command(place.start, command, environment)

@@ -152,9 +152,5 @@ IMDS_OPTIONS = [
         "root",
     ),
     option("imds-vm", "NAME", "the VM of that address (default: default_vm of the scenario, or the first)"),
-    flag(
-        "keep-network",
-        "add the address to lo of the present network instead; needs root or the capability NET_ADMIN",
-    ),
     flag("as-root", "the command sees the user id 0 instead of its own"),
 ]

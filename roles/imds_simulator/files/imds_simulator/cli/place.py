@@ -4,10 +4,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 from asyncio import create_subprocess_exec
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -15,7 +14,6 @@ from urllib.parse import urlsplit
 
 from ..namespace.messages import IMDS_ADDRESS, IMDS_PORT
 from ..namespace.outside import start_inside
-from ..namespace.refusal import refused_address
 from ..scenario.groups import Address, Vm, parse_address
 from ..server.listeners import ListenAddress, Listener
 from ..simulator import RunningSimulator
@@ -42,34 +40,24 @@ async def _start_here(command: Sequence[str], environment: Mapping[str, str]) ->
     return await create_subprocess_exec(*command, env=environment)
 
 
-@contextlib.asynccontextmanager
-async def place_of(options: SimpleNamespace, simulator: RunningSimulator) -> AsyncIterator[Place]:
-    """Yield the place of a command; with ``--imds-address`` it reaches the simulator at the address of IMDS.
+def place_of(options: SimpleNamespace, simulator: RunningSimulator) -> Place:
+    """Return the place of a command; with ``--imds-address`` it reaches the simulator at the address of IMDS.
 
     Raises:
-        CannotEnter: the kernel refuses the address or the namespace; ``start`` of the place raises it too.
-        CannotListen: the address is in use.
         UsageError: there is no VM ``--imds-vm``.
     """
     if not options.imds_address:
         first, *_others = simulator.endpoints.values()
-        yield Place(first, simulator.endpoints, simulator.control, _start_here)
-        return
+        return Place(first, simulator.endpoints, simulator.control, _start_here)
     vm = _vm(options.imds_vm, simulator)
-    listen_address = ListenAddress(_IMDS, (vm.name,), vm)
-    if options.keep_network:
-        with _address_on_loopback():
-            await simulator.listeners.serve_also(listen_address)
-            endpoints = {**simulator.endpoints, vm.name: _IMDS_URL}
-            yield Place(_IMDS_URL, endpoints, simulator.control, _start_here)
-        return
     # only loopback addresses exist in the namespace
     listeners = [each for each in map(_inside, simulator.listeners.all) if each is not None]
     reachable = {name for each in listeners for name in each.vms}
     endpoints = {name: url for name, url in simulator.endpoints.items() if name in reachable}
     control = parse_address(urlsplit(simulator.control).netloc)._replace(host="127.0.0.1")
-    start = partial(_start, simulator, [listen_address, *listeners], control, options.as_root)
-    yield Place(_IMDS_URL, {**endpoints, vm.name: _IMDS_URL}, f"http://{control}", start)
+    served = [ListenAddress(_IMDS, (vm.name,), vm), *listeners]
+    start = partial(_start, simulator, served, control, options.as_root)
+    return Place(_IMDS_URL, {**endpoints, vm.name: _IMDS_URL}, f"http://{control}", start)
 
 
 def _inside(listener: Listener) -> ListenAddress | None:
@@ -101,24 +89,3 @@ def _vm(wanted: str | None, simulator: RunningSimulator) -> Vm:
     if name not in vms:
         raise UsageError(f"--imds-vm: there is no VM {name}{suggestion(name, vms)}; there are {', '.join(sorted(vms))}")
     return vms[name]
-
-
-@contextlib.contextmanager
-def _address_on_loopback() -> Iterator[None]:
-    """Add the address to lo for the duration of the block; an address that is there already stays there."""
-    # it has calls that Windows lacks
-    from ..namespace import loopback
-
-    try:
-        loopback.bring_up()
-        loopback.add_address(IMDS_ADDRESS)
-    except FileExistsError:
-        yield
-        return
-    except OSError as error:
-        raise refused_address(error) from None
-    try:
-        yield
-    finally:
-        with contextlib.suppress(OSError):
-            loopback.remove_address(IMDS_ADDRESS)

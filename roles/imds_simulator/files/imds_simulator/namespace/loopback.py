@@ -19,7 +19,7 @@ _NETLINK_ROUTE = 0
 _REQUEST_AND_ACKNOWLEDGE, _CREATE, _EXCLUSIVE = 0x1 | 0x4, 0x400, 0x200
 _ERROR = 2
 # linux/rtnetlink.h, linux/if_addr.h
-_NEW_ADDRESS, _DELETE_ADDRESS = 20, 21
+_NEW_ADDRESS = 20
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _SCOPE_HOST = 254
 _HEADER = struct.Struct("=IHHII")
@@ -34,21 +34,13 @@ def bring_up() -> None:
 
 
 def add_address(address: str) -> None:
-    """Add the IPv4 ``address`` to lo; FileExistsError if it is there already."""
-    _change_address(_NEW_ADDRESS, _CREATE | _EXCLUSIVE, address)
-
-
-def remove_address(address: str) -> None:
-    """Remove the IPv4 ``address`` from lo."""
-    _change_address(_DELETE_ADDRESS, 0, address)
-
-
-def _change_address(kind: int, flags: int, address: str) -> None:
+    """Add the IPv4 ``address`` to lo."""
     packed = socket.inet_aton(address)
     body = struct.pack("=BBBBi", socket.AF_INET, 32, 0, _SCOPE_HOST, socket.if_nametoindex("lo"))
     for attribute in (_IFA_LOCAL, _IFA_ADDRESS):
         body += struct.pack("=HH", 4 + len(packed), attribute) + packed
-    header = _HEADER.pack(_HEADER.size + len(body), kind, _REQUEST_AND_ACKNOWLEDGE | flags, 1, 0)
+    flags = _REQUEST_AND_ACKNOWLEDGE | _CREATE | _EXCLUSIVE
+    header = _HEADER.pack(_HEADER.size + len(body), _NEW_ADDRESS, flags, 1, 0)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_ROUTE) as sock:
         sock.bind((0, 0))
         sock.send(header + body)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Explains why there is no namespace, or no address, and names the alternatives."""
+"""Explains why there is no namespace, and names the alternatives."""
 
 from __future__ import annotations
 
@@ -26,7 +26,14 @@ class CannotEnter(Exception):
     """No network has the address of IMDS; the text is one line."""
 
 
-def refused_namespace(failure: Failure, read: Callable[[str], str | None] | None = None) -> CannotEnter:
+def _content(file: str) -> str | None:
+    try:
+        return Path(file).read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return None
+
+
+def refused_namespace(failure: Failure, read: Callable[[str], str | None] = _content) -> CannotEnter:
     """Return the error for a ``failure`` before the command was executed.
 
     ``read`` returns the content of a file, or None.
@@ -35,7 +42,6 @@ def refused_namespace(failure: Failure, read: Callable[[str], str | None] | None
         return CannotEnter(
             f"{IMDS_ADDRESS}: cannot listen in the namespace: {failure.text}; change --listen or --control"
         )
-    read = read or _content
     causes = [f"{file} is {value}" for file, value in _SETTINGS.items() if read(file) == value]
     cause = " and ".join(causes) or "the kernel, or the seccomp filter of a container, forbids it"
     change = "change that setting, " if causes else ""
@@ -43,18 +49,3 @@ def refused_namespace(failure: Failure, read: Callable[[str], str | None] | None
         f"{IMDS_ADDRESS}: cannot create a user and network namespace ({failure.step}: {failure.text}): {cause}; "
         f"{change}{_ALTERNATIVES}"
     )
-
-
-def refused_address(error: OSError) -> CannotEnter:
-    """Return the error for an address that cannot be added to lo."""
-    return CannotEnter(
-        f"--keep-network: cannot add {IMDS_ADDRESS} to lo: {error.strerror or error}; this needs the capability "
-        "NET_ADMIN: run as root or below 'pasta --config-net', or leave out --keep-network"
-    )
-
-
-def _content(file: str) -> str | None:
-    try:
-        return Path(file).read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        return None

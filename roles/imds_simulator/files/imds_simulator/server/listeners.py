@@ -196,13 +196,10 @@ class Listeners:
         for each in self.all:
             await each.open()
 
-    async def serve_also(self, listen_address: ListenAddress, sock: socket.socket | None = None) -> None:
+    async def serve_also(self, listen_address: ListenAddress, sock: socket.socket) -> None:
         """Accept connections also at an address that ``endpoints`` does not name.
 
-        ``sock`` is a bound socket of another network namespace; None: bind the address here.
-
-        Raises:
-            CannotListen: the address is in use, or does not belong to this machine.
+        ``sock`` is a bound socket of another network namespace.
         """
         listener = Listener(listen_address, self._imds.listener(listen_address.sole_vm), sock)
         self._inside.append(listener)
