@@ -177,7 +177,7 @@ def test_a_user_needs_no_rights_and_keeps_the_own_id_and_files(as_user):
     found = json.loads(done.stdout)
     assert (found["vm"], found["user"], found["control"]) == ("vm1", USER, True)
     assert (folder / "made").stat().st_uid == USER
-    assert call("--as-root", "--", "id", "-u").stdout == "0\n"
+    assert call("--", "unshare", "--map-root-user", "id", "-u").stdout == "0\n"
     # a simulator inside the namespace has a namespace of its own
     inner = [python, "-m", "imds_simulator", "exec", "--imds-address", "--quiet", "--vms", "inner"]
     assert json.loads(call("--", *inner, "--", python, "-c", CLIENT).stdout)["vm"] == "inner"

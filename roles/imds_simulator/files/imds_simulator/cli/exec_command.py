@@ -19,10 +19,8 @@ from .serve_command import print_addresses, run
 def main(arguments: Sequence[str]) -> int:
     """Run the verb with ``arguments`` and return the exit code of the command."""
     options, command = parse_with_command(EXEC, arguments)
-    if not options.imds_address:
-        for option in ("imds_vm", "as_root"):
-            if getattr(options, option):
-                fail(f"--{option.replace('_', '-')}: only with --imds-address")
+    if options.imds_vm and not options.imds_address:
+        fail("--imds-vm: only with --imds-address")
     return run(options, lambda settings: _serve_during(settings, options, command))
 
 

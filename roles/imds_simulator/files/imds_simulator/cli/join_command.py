@@ -21,7 +21,7 @@ from ..namespace.relay import relay
 from ..suggestions import suggestion
 from .control_client import get_state
 from .options import control_options
-from .parsing import Command, fail, flag, option
+from .parsing import Command, fail, option
 from .program import print_problem, program_name
 from .running import Process, environment_of, parse_with_command, run_command
 
@@ -46,7 +46,6 @@ that deletes the VM ends all processes of that network by SIGKILL: exit code 137
     [
         *control_options(),
         option("vm", "NAME", "the VM of the address 169.254.169.254", required=True),
-        flag("as-root", "the command sees the user id 0 instead of its own"),
     ],
     options_metavar="[OPTIONS] -- COMMAND ...",
 )
@@ -103,7 +102,7 @@ async def _join(
         relays.append(await relay(sockets[1], control))
 
     async def start(words: Sequence[str], environment: Mapping[str, str]) -> Process:
-        process = await start_inside(words, environment, inside, options.as_root, serve, in_own_session=True)
+        process = await start_inside(words, environment, inside, serve, in_own_session=True)
         watchers.append(asyncio.create_task(_watch(options, process, networks[0], relays)))
         return process
 

@@ -152,5 +152,4 @@ IMDS_OPTIONS = [
         "root",
     ),
     option("imds-vm", "NAME", "the VM of that address (default: default_vm of the scenario, or the first)"),
-    flag("as-root", "the command sees the user id 0 instead of its own"),
 ]

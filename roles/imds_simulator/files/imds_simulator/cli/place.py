@@ -56,7 +56,7 @@ def place_of(options: SimpleNamespace, simulator: RunningSimulator) -> Place:
     endpoints = {name: url for name, url in simulator.endpoints.items() if name in reachable}
     control = parse_address(urlsplit(simulator.control).netloc)._replace(host="127.0.0.1")
     served = [ListenAddress(_IMDS, (vm.name,), vm), *listeners]
-    start = partial(_start, simulator, served, control, options.as_root)
+    start = partial(_start, simulator, served, control)
     return Place(_IMDS_URL, {**endpoints, vm.name: _IMDS_URL}, f"http://{control}", start)
 
 
@@ -70,7 +70,6 @@ async def _start(
     simulator: RunningSimulator,
     listeners: Sequence[ListenAddress],
     control: Address,
-    as_root: bool,
     command: Sequence[str],
     environment: Mapping[str, str],
 ) -> Process:
@@ -80,7 +79,7 @@ async def _start(
         await simulator.serve_control(sockets[0])
 
     addresses = [(each.host, each.port) for each in (control, *(listener.address for listener in listeners))]
-    return await start_inside(command, environment, addresses, as_root, serve)
+    return await start_inside(command, environment, addresses, serve)
 
 
 def _vm(wanted: str | None, simulator: RunningSimulator) -> Vm:

@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _execute(simulator: socket.socket, command: Sequence[str]) -> None:
     request = Request(**json.loads(simulator.recv(1024)))
-    enter(request.address, request.as_root)
+    enter(request.address)
     for _socket in range(request.sockets):
         host, port = json.loads(simulator.recv(1024))
         with _listening_socket(host, port) as sock:
@@ -66,11 +66,11 @@ def _execute(simulator: socket.socket, command: Sequence[str]) -> None:
         raise _Failed(Step.EXECUTE, error) from None
 
 
-def enter(address: str, as_root: bool) -> None:
+def enter(address: str) -> None:
     """Enter a new network namespace whose lo has ``address``.
 
     A user who may create one without a user namespace (root) keeps all user ids. Every other user enters a
-    user namespace, too, with the own user id or with that of root.
+    user namespace, too, with the own user id.
 
     Raises:
         _Failed: the kernel refuses it.
@@ -79,18 +79,18 @@ def enter(address: str, as_root: bool) -> None:
         _unshare(_CLONE_NEWNET)
         _prepare_loopback(address)
     except _Failed:
-        _enter_user_namespace(as_root)
+        _enter_user_namespace()
         _prepare_loopback(address)
 
 
-def _enter_user_namespace(as_root: bool) -> None:
+def _enter_user_namespace() -> None:
     user, group = os.geteuid(), os.getegid()
     _unshare(_CLONE_NEWUSER | _CLONE_NEWNET)
     try:
         # a group can be mapped only after that (user_namespaces(7))
         _write("/proc/self/setgroups", "deny")
-        _write("/proc/self/uid_map", f"{0 if as_root else user} {user} 1")
-        _write("/proc/self/gid_map", f"{0 if as_root else group} {group} 1")
+        _write("/proc/self/uid_map", f"{user} {user} 1")
+        _write("/proc/self/gid_map", f"{group} {group} 1")
     except OSError as error:
         raise _Failed(Step.MAP_USER, error) from None
 

@@ -16,7 +16,6 @@ class Request(NamedTuple):
 
     address: str
     sockets: int
-    as_root: bool
 
 
 class Step(Enum):

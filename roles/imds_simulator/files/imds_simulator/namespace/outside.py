@@ -28,15 +28,14 @@ async def start_inside(
     command: Sequence[str],
     environment: Mapping[str, str],
     addresses: Sequence[tuple[str, int]],
-    as_root: bool,
     serve: Callable[[Sequence[socket.socket]], Awaitable[None]],
     in_own_session: bool = False,
 ) -> asyncio.subprocess.Process:
     """Start ``command`` in a new network namespace.
 
     ``addresses`` are HOST and PORT of each socket that the simulator serves in the namespace; ``serve`` serves the
-    bound sockets, which are in the order of ``addresses``. With ``as_root`` the command sees the user id 0; with
-    ``in_own_session`` it leads a session, and a process group, of its own.
+    bound sockets, which are in the order of ``addresses``. With ``in_own_session`` the command leads a session, and a
+    process group, of its own.
 
     Raises:
         CannotEnter: there is no such namespace.
@@ -54,7 +53,7 @@ async def start_inside(
                 start_new_session=in_own_session,
             )
         try:
-            await serve(await asyncio.to_thread(_receive_sockets, here, addresses, as_root))
+            await serve(await asyncio.to_thread(_receive_sockets, here, addresses))
             await asyncio.to_thread(_execute, here)
         except BaseException:
             here.close()
@@ -63,13 +62,11 @@ async def start_inside(
     return process
 
 
-def _receive_sockets(
-    process: socket.socket, addresses: Sequence[tuple[str, int]], as_root: bool
-) -> list[socket.socket]:
+def _receive_sockets(process: socket.socket, addresses: Sequence[tuple[str, int]]) -> list[socket.socket]:
     """Return the sockets that the process has bound; raise CannotEnter if it reports a failure, or does not answer."""
     found: list[socket.socket] = []
     try:
-        process.send(json.dumps(Request(IMDS_ADDRESS, len(addresses), as_root)._asdict()).encode())
+        process.send(json.dumps(Request(IMDS_ADDRESS, len(addresses))._asdict()).encode())
         for address in addresses:
             process.send(json.dumps(address).encode())
             data, descriptors, _flags, _sender = socket.recv_fds(process, 1024, 1)
