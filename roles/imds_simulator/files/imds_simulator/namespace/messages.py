@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Messages between the simulator and the process in the namespace, as JSON."""
+"""The address of IMDS, and why the process in the namespace could not start the command."""
 
 from __future__ import annotations
 
@@ -9,13 +9,6 @@ from typing import NamedTuple
 
 IMDS_ADDRESS = "169.254.169.254"
 IMDS_PORT = 80
-
-
-class Request(NamedTuple):
-    """The first message to the process: ``sockets`` messages [HOST, PORT] follow, one for each socket."""
-
-    address: str
-    sockets: int
 
 
 class Step(Enum):
@@ -29,7 +22,7 @@ class Step(Enum):
 
 
 class Failure(NamedTuple):
-    """The last message of the process: the ``step`` that failed, and the error of the kernel."""
+    """The last message of the process, a list in JSON: the ``step`` that failed, and the error of the kernel."""
 
     step: str
     code: int

@@ -12,11 +12,9 @@ from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import Callable
 
-from .messages import IMDS_ADDRESS, Failure, Request, Step
+from .messages import Failure, Step
 from .refusal import refused_namespace
 
-# real seconds for one answer of the process; it needs milliseconds
-_TIMEOUT = 60.0
 _SOURCES = str(Path(__file__).parent.parent.parent)
 _PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv[1]); from imds_simulator.namespace.entry import main; "
@@ -43,17 +41,18 @@ async def start_inside(
     """
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with here:
-        here.settimeout(_TIMEOUT)
         with there:
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-I", "-S", "-c", _PROGRAM, _SOURCES, str(there.fileno())),
+                *(json.dumps(address) for address in addresses),
+                "--",
                 *command,
                 env=environment,
                 pass_fds=[there.fileno()],
                 start_new_session=in_own_session,
             )
         try:
-            await serve(await asyncio.to_thread(_receive_sockets, here, addresses))
+            await serve(await asyncio.to_thread(_receive_sockets, here, len(addresses)))
             await asyncio.to_thread(_execute, here)
         except BaseException:
             here.close()
@@ -62,42 +61,24 @@ async def start_inside(
     return process
 
 
-def _receive_sockets(process: socket.socket, addresses: Sequence[tuple[str, int]]) -> list[socket.socket]:
-    """Return the sockets that the process has bound; raise CannotEnter if it reports a failure, or does not answer."""
+def _receive_sockets(process: socket.socket, count: int) -> list[socket.socket]:
+    """Return the sockets that the process has bound; raise CannotEnter if it reports a failure, or ends."""
     found: list[socket.socket] = []
-    try:
-        process.send(json.dumps(Request(IMDS_ADDRESS, len(addresses))._asdict()).encode())
-        for address in addresses:
-            process.send(json.dumps(address).encode())
-            data, descriptors, _flags, _sender = socket.recv_fds(process, 1024, 1)
-            if not descriptors:
-                raise refused_namespace(_failure(data))
-            found.append(socket.socket(fileno=descriptors[0]))
-            found[-1].setblocking(False)
-    except OSError as error:
-        # the process may have sent the reason before it ended
-        raise refused_namespace(_last_failure(process, error)) from None
+    for _socket in range(count):
+        data, descriptors, _flags, _sender = socket.recv_fds(process, 1024, 1)
+        if not descriptors:
+            ended = Failure(Step.UNSHARE.value, 0, "the process ended")
+            raise refused_namespace(Failure(*json.loads(data)) if data else ended)
+        found.append(socket.socket(fileno=descriptors[0]))
+        found[-1].setblocking(False)
     return found
 
 
 def _execute(process: socket.socket) -> None:
     """Let the process execute the command; raise OSError if it cannot."""
-    process.send(b"{}")
+    process.send(b"execute")
     # the socket is closed when the command begins
     data = process.recv(1024)
     if data:
-        failure = _failure(data)
+        failure = Failure(*json.loads(data))
         raise OSError(failure.code, failure.text)
-
-
-def _last_failure(process: socket.socket, error: OSError) -> Failure:
-    try:
-        return _failure(process.recv(1024))
-    except OSError:
-        return Failure(Step.UNSHARE.value, error.errno or 0, error.strerror or str(error))
-
-
-def _failure(data: bytes) -> Failure:
-    if data:
-        return Failure(**json.loads(data))
-    return Failure(Step.UNSHARE.value, 0, "the process ended")
