@@ -29,17 +29,13 @@ ServeControl = Callable[[Optional[socket.socket]], Awaitable[str]]
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """The settings of a simulator that do not change while it runs.
-
-    ``at_end`` is called with the simulator at the end of the run, before it stops; it raises nothing.
-    """
+    """The settings of a simulator that do not change while it runs."""
 
     scenario: Scenario
     listen: Address
     control: Address
     manual_clock: bool = False
     control_token: str = ""
-    at_end: Callable[[RunningSimulator], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -82,8 +78,6 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
         try:
             yield running
         finally:
-            if options.at_end is not None:
-                options.at_end(running)
             ticker.cancel()
             await asyncio.gather(ticker, return_exceptions=True)
             await listeners.close()

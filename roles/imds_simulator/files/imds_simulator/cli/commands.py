@@ -144,6 +144,6 @@ def _serve_or_print(arguments: Sequence[str]) -> int:
     code = print_chosen(options)
     if code is not None:
         return code
-    from .serve_command import run
+    from .serve_command import serve
 
-    return run(options)
+    return serve(options)

@@ -5,9 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 
-from ..simulator import ServerOptions, run_simulator
+from ..simulator import RunningSimulator
 from .commands import EXEC
 from .output import discard, print_err
 from .parsing import fail
@@ -21,23 +20,15 @@ def main(arguments: Sequence[str]) -> int:
     options, command = parse_with_command(EXEC, arguments)
     if options.imds_vm and not options.imds_address:
         fail("--imds-vm: only with --imds-address")
-    return run(options, lambda settings: _serve_during(settings, options, command))
-
-
-async def _serve_during(settings: ServerOptions, options: SimpleNamespace, command: Sequence[str]) -> int:
-    """Run ``command`` while the simulator serves and return its exit code.
-
-    IMDS_SIMULATOR_ENDPOINT is the first VM, or that of 169.254.169.254.
-
-    Raises:
-        CannotEnter: the command cannot have the address of IMDS.
-    """
     log = discard if options.quiet else print_err
-    async with run_simulator(settings, log) as simulator:
+
+    async def execute(simulator: RunningSimulator) -> int:
         print_addresses(simulator, log)
         place = place_of(options, simulator)
         if options.imds_address:
             vm = next(name for name, url in place.endpoints.items() if url == place.endpoint)
             log(f"listening {place.endpoint} for {vm}, in the network of the command")
-        environment = environment_of(place.endpoint, place.endpoints, place.control, settings.control_token)
+        environment = environment_of(place.endpoint, place.endpoints, place.control, options.control_token)
         return await run_command(place.start, command, environment)
+
+    return run(options, execute, log)

@@ -14,34 +14,20 @@ from ..control.state import run_data
 from ..report.atomic_file import write_whole
 from ..report.page import report
 from ..simulator import RunningSimulator
-from .program import program_name
+from .program import print_problem
 
 
-class RunReport:
-    """The report of this run.
-
-    ``file``: where to write it; None: no report. ``status`` is the exit code for its errors, 0 without one.
-    """
-
-    def __init__(self, file: str | None) -> None:
-        self.status = 0
-        self._file = None if file is None else Path(file)
-
-    def write(self, simulator: RunningSimulator) -> None:
-        """Write the report and print its path on stderr; if the file cannot be written, try a temporary file."""
-        if self._file is None:
-            return
-        text = report(run_data(simulator.engine, simulator.endpoints))
-        try:
-            write_whole(self._file, text)
-            # one write, because the thread that writes the log may write between two
-            print(f"report {self._file}\n", end="", file=sys.stderr, flush=True)
-        except OSError as error:
-            self.status = 2
-            print(
-                f"{program_name()}: --report: cannot write {self._file}: {error.strerror}; {_keep(text)}",
-                file=sys.stderr,
-            )
+def write_report(file: Path, simulator: RunningSimulator) -> int:
+    """Write the report and print its path on stderr; return the exit code, 2 if the file cannot be written."""
+    text = report(run_data(simulator.engine, simulator.endpoints))
+    try:
+        write_whole(file, text)
+    except OSError as error:
+        print_problem(f"--report: cannot write {file}: {error.strerror}; {_keep(text)}")
+        return 2
+    # one write, because the thread that writes the log may write between two
+    print(f"report {file}\n", end="", file=sys.stderr, flush=True)
+    return 0
 
 
 def _keep(text: str) -> str:

@@ -10,10 +10,10 @@ import ipaddress
 import signal
 import sys
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Callable
+from typing import Callable
 
 from ..keys import problem_text
 from ..namespace.refusal import CannotEnter
@@ -28,7 +28,7 @@ from ..simulator import RunningSimulator, ServerOptions, run_simulator
 from ..suggestions import suggestion
 from .output import discard, finish_writing, print_out, start_writing
 from .program import program_name
-from .run_report import RunReport
+from .run_report import write_report
 
 
 class UsageError(Exception):
@@ -116,15 +116,18 @@ def _with_sources(scenario: Scenario, sources: Mapping[str, str]) -> Scenario:
     return moved
 
 
-async def serve(settings: ServerOptions, log: Callable[[str], None]) -> int:
+def serve(options: SimpleNamespace) -> int:
     """Serve until SIGTERM, SIGINT or SIGHUP and return the exit code."""
-    stop = asyncio.Event()
-    on_signals(lambda _number: stop.set())
-    _allow_many_connections()
-    async with run_simulator(settings, log) as simulator:
+
+    async def wait(simulator: RunningSimulator) -> int:
+        stop = asyncio.Event()
+        on_signals(lambda _number: stop.set())
         print_addresses(simulator, print_out)
         await stop.wait()
-    return 0
+        return 0
+
+    _allow_many_connections()
+    return run(options, wait, discard if options.quiet else print_out)
 
 
 def print_addresses(simulator: RunningSimulator, log: Callable[[str], None]) -> None:
@@ -138,19 +141,16 @@ def print_addresses(simulator: RunningSimulator, log: Callable[[str], None]) -> 
     log(f"control {simulator.control}")
 
 
-def run(options: SimpleNamespace, work: Callable[[ServerOptions], Coroutine[Any, Any, int]] | None = None) -> int:
-    """Run ``work`` with the settings of ``options`` and return the exit code; None: serve until a signal."""
-    if work is None:
-        log = discard if options.quiet else print_out
+def run(
+    options: SimpleNamespace, work: Callable[[RunningSimulator], Awaitable[int]], log: Callable[[str], None]
+) -> int:
+    """Run ``work`` while a simulator serves as ``options`` say, write the report, and return the exit code.
 
-        def work(settings: ServerOptions) -> Coroutine[Any, Any, int]:
-            return serve(settings, log)
-
+    ``log`` prints a line of the simulator's log.
+    """
     start_writing()
     try:
-        settings, report = server_options(options), RunReport(options.report)
-        status = asyncio.run(work(dataclasses.replace(settings, at_end=report.write)))
-        return status or report.status
+        return asyncio.run(_run(server_options(options), options.report, work, log))
     except ScenarioError as error:
         _print_problem(str(error), options)
     except (UsageError, CannotListen, CannotEnter) as error:
@@ -160,6 +160,18 @@ def run(options: SimpleNamespace, work: Callable[[ServerOptions], Coroutine[Any,
     finally:
         finish_writing()
     return 2
+
+
+async def _run(
+    settings: ServerOptions,
+    report: str | None,
+    work: Callable[[RunningSimulator], Awaitable[int]],
+    log: Callable[[str], None],
+) -> int:
+    async with run_simulator(settings, log) as simulator:
+        status = await work(simulator)
+        report_status = 0 if report is None else write_report(Path(report), simulator)
+    return status or report_status
 
 
 def _print_problem(text: str, options: SimpleNamespace) -> None:

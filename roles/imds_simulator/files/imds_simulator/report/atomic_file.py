@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import tempfile
+import secrets
 from pathlib import Path
 
 
@@ -23,13 +23,12 @@ def write_whole(path: Path, text: str) -> None:
         # a pipe or a terminal, such as /dev/stdout
         target.write_text(text, encoding="utf-8")
         return
-    descriptor, temporary = tempfile.mkstemp(prefix=".report-", suffix=".tmp", dir=target.parent)
+    temporary = _temporary_file(target)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with open(temporary, "x", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-            os.fchmod(file.fileno(), 0o666 & ~_umask())
         os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -47,12 +46,10 @@ def check_writable(path: Path) -> None:
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if target.is_file() or not target.exists():
-        descriptor, temporary = tempfile.mkstemp(prefix=".report-", suffix=".tmp", dir=target.parent)
-        os.close(descriptor)
-        os.unlink(temporary)
+        temporary = _temporary_file(target)
+        temporary.touch(exist_ok=False)
+        temporary.unlink()
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _temporary_file(target: Path) -> Path:
+    return target.with_name(f".report-{secrets.token_hex(8)}.tmp")
