@@ -1,18 +1,29 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The verb ``exec``: runs a command while a simulator serves."""
+"""The verb ``exec``: runs a command while a simulator serves, which may be at 169.254.169.254 for the command."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import socket
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit
 
+from ..namespace.messages import IMDS_ADDRESS, IMDS_PORT
+from ..namespace.outside import start_inside
+from ..scenario.groups import Address, Vm, parse_address
+from ..server.listeners import ListenAddress, Listener
 from ..simulator import RunningSimulator
+from ..suggestions import suggestion
 from .commands import EXEC
 from .output import discard, print_err
 from .parsing import fail
-from .place import place_of
-from .running import environment_of, parse_with_command, run_command
-from .serve_command import print_addresses, run
+from .running import Process, environment_of, parse_with_command, run_command
+from .serve_command import UsageError, is_loopback, print_addresses, run
+
+_IMDS_URL = f"http://{IMDS_ADDRESS}"
+# a connection to the unspecified address reaches the loopback address
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -24,11 +35,59 @@ def main(arguments: Sequence[str]) -> int:
 
     async def execute(simulator: RunningSimulator) -> int:
         print_addresses(simulator, log)
-        place = place_of(options, simulator)
-        if options.imds_address:
-            vm = next(name for name, url in place.endpoints.items() if url == place.endpoint)
-            log(f"listening {place.endpoint} for {vm}, in the network of the command")
-        environment = environment_of(place.endpoint, place.endpoints, place.control, options.control_token)
-        return await run_command(place.start, command, environment)
+        if not options.imds_address:
+            return await _execute_here(command, simulator, options.control_token)
+        vm = _vm(options.imds_vm, simulator)
+        log(f"listening {_IMDS_URL} for {vm.name}, in the network of the command")
+        return await _execute_inside(command, simulator, vm, options.control_token)
 
     return run(options, execute, log)
+
+
+def _vm(wanted: str | None, simulator: RunningSimulator) -> Vm:
+    vms = simulator.engine.world.vms
+    name = wanted or simulator.engine.scenario.default_vm or next(iter(vms))
+    if name not in vms:
+        raise UsageError(f"--imds-vm: there is no VM {name}{suggestion(name, vms)}; there are {', '.join(sorted(vms))}")
+    return vms[name]
+
+
+async def _execute_here(command: Sequence[str], simulator: RunningSimulator, token: str | None) -> int:
+    """Run ``command`` in the present network and return its exit code."""
+
+    async def start(words: Sequence[str], environment: Mapping[str, str]) -> Process:
+        return await asyncio.create_subprocess_exec(*words, env=environment)
+
+    first = next(iter(simulator.endpoints.values()))
+    environment = environment_of(first, simulator.endpoints, simulator.control, token)
+    return await run_command(start, command, environment)
+
+
+async def _execute_inside(command: Sequence[str], simulator: RunningSimulator, vm: Vm, token: str | None) -> int:
+    """Run ``command`` in a network namespace, in which 169.254.169.254 is ``vm``, and return its exit code.
+
+    Raises:
+        CannotEnter: there is no such namespace.
+    """
+    imds = ListenAddress(Address(IMDS_ADDRESS, IMDS_PORT), (vm.name,), vm)
+    served = [imds, *filter(None, map(_inside, simulator.listeners.all))]
+    control = parse_address(urlsplit(simulator.control).netloc)._replace(host="127.0.0.1")
+
+    async def serve(sockets: Sequence[socket.socket]) -> None:
+        for listen_address, sock in zip(served, sockets):
+            await simulator.listeners.serve_also(listen_address, sock)
+        await simulator.serve_control(sockets[-1])
+
+    async def start(words: Sequence[str], environment: Mapping[str, str]) -> Process:
+        return await start_inside(words, environment, [*(each.address for each in served), control], serve)
+
+    reachable = {name for each in served for name in each.vms}
+    endpoints = {name: url for name, url in simulator.endpoints.items() if name in reachable} | {vm.name: _IMDS_URL}
+    environment = environment_of(_IMDS_URL, endpoints, f"http://{control}", token)
+    return await run_command(start, command, environment)
+
+
+def _inside(listener: Listener) -> ListenAddress | None:
+    """Return the address in the namespace, which has loopback only, at which the URL of ``listener`` works, or None."""
+    address = Address(_LOOPBACK.get(listener.address.host, listener.address.host), listener.address.port)
+    return listener.listen_address._replace(address=address) if is_loopback(address) else None
