@@ -122,9 +122,6 @@ def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
         ("exec --", "exec: there is no command after --"),
         ("aprove e", "there is no verb aprove (did you mean approve?)"),
         ("zzz", "there is no verb zzz; --help lists the verbs, --scenario FILE serves a scenario"),
-        ("--notify-url=http://x/", "--notify-url: this option was removed; set url below the key notify"),
-        ("exec --notify-header A=b -- id", "--notify-header: this option was removed; set headers below"),
-        ("compare x", "compare: this verb was removed; read the recording, which is text, "),
     ],
 )
 def test_bad_options_are_one_line_and_exit_2(arguments, text, refused):
@@ -220,7 +217,6 @@ def test_a_verb_has_variables_of_its_own(monkeypatch, refused):
     [
         ("SPEDE", "there is no such option (did you mean IMDS_SIMULATOR_SPEED?)"),
         ("EXEC_SPEED", "there is no such option (did you mean IMDS_SIMULATOR_SPEED?)"),
-        ("NOTIFY_HEADER", "this option was removed; set headers below the key notify of the scenario"),
     ],
 )
 def test_an_unknown_variable_is_a_warning(name, text, monkeypatch, refused):

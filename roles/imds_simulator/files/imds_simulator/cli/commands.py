@@ -35,17 +35,6 @@ _MODULES: Mapping[str, tuple[str, str]] = {
     "report": ("write the run of a running simulator as an HTML file", ".report_command"),
     "wait": ("wait until an event is approved, has started, or is gone", ".wait_command"),
 }
-_REMOVED_VERBS = {
-    "compare": "this verb was removed; read the recording, which is text, beside docs/reference/scheduled-events.md",
-}
-
-# option -> problem and remedy
-_REMOVED = {
-    f"--notify-{'header' if key == 'headers' else key}": f"this option was removed; set {key} below the key notify of "
-    "the scenario"
-    for key in ("url", "schema", "token", "headers", "duplicates", "disorder", "seed", "attempts", "validate")
-}
-
 _NAME = program_name()
 _HELP = {name: row[0] for name, row in _MODULES.items()} | {name: each.command.help for name, each in VERBS.items()}
 _OVERVIEW = "\n".join(f"  {name:13}{line}" for name, line in _HELP.items())
@@ -90,13 +79,10 @@ SERVE = Command(
     _SERVES,
     [*serving_options(DEFAULT_LISTEN, DEFAULT_CONTROL), *PRINTING_OPTIONS],
     prefix=PREFIX,
-    remedies={
-        **_REMOVED,
-        **{
-            str(option.opts[0]): "there is no such option without exec; write: exec [OPTIONS] -- COMMAND"
-            for option in IMDS_OPTIONS
-        },
-    },
+    remedies=dict.fromkeys(
+        (str(each.opts[0]) for each in IMDS_OPTIONS),
+        "there is no such option without exec; write: exec [OPTIONS] -- COMMAND",
+    ),
     epilog=_VERBS,
     options_metavar="[VERB] [OPTIONS]",
 )
@@ -106,7 +92,6 @@ EXEC = Command(
     _EXECUTES,
     [*serving_options(FREE_PORT, FREE_PORT), *IMDS_OPTIONS],
     prefix=PREFIX,
-    remedies=_REMOVED,
     options_metavar="[OPTIONS] -- COMMAND ...",
 )
 
@@ -116,7 +101,7 @@ def dispatch(argv: Sequence[str]) -> int:
     verbs = (*_MODULES, *VERBS)
     of_verbs = [f"{PREFIX}_{verb.upper()}_" for verb in verbs if verb != "exec"]
     known = {*variables(SERVE), *variables(EXEC), ENDPOINT, ENDPOINTS}
-    warn_of_unknown_variables(PREFIX, known, _REMOVED, of_verbs)
+    warn_of_unknown_variables(PREFIX, known, of_verbs)
     if not argv or argv[0].startswith("-"):
         return _serve_or_print(argv)
     verb, *arguments = argv
@@ -127,8 +112,6 @@ def dispatch(argv: Sequence[str]) -> int:
             return int(importlib.import_module(_MODULES[verb][1], __package__).main(arguments))
         except KeyboardInterrupt:
             return 130
-    if verb in _REMOVED_VERBS:
-        fail(f"{verb}: {_REMOVED_VERBS[verb]}")
     hint = suggestion(verb, verbs)
     fail(f"there is no verb {verb}{hint}; --help lists the verbs, --scenario FILE serves a scenario")
 

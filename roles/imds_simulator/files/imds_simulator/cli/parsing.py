@@ -138,7 +138,7 @@ def parse(command: Command, arguments: Sequence[str]) -> SimpleNamespace:
     after a message if an argument, or the value of a variable, is invalid.
     """
     if command.prefix != PREFIX:
-        warn_of_unknown_variables(command.prefix, variables(command), command.remedies)
+        warn_of_unknown_variables(command.prefix, variables(command))
     verb = "" if command.name == "serve" else f" {command.name}"
     try:
         context = command.make_context(program_name() + verb, list(arguments))
@@ -162,19 +162,15 @@ def variables(command: Command) -> set[str]:
     }
 
 
-def warn_of_unknown_variables(
-    prefix: str, known: Collection[str], remedies: Mapping[str, str], others: Sequence[str] = ()
-) -> None:
+def warn_of_unknown_variables(prefix: str, known: Collection[str], others: Sequence[str] = ()) -> None:
     """Print a warning on stderr for each variable with ``prefix`` that is not ``known``.
 
     ``others`` are longer prefixes, of variables that another command has.
     """
-    removed = {prefix + option[1:].replace("-", "_").upper(): problem for option, problem in remedies.items()}
     for name in sorted(os.environ):
         if name.startswith(prefix + "_") and name not in known and not name.startswith(tuple(others)):
             hint = suggestion(name, known) or "; --help lists the options"
-            problem = removed.get(name) or f"there is no such option{hint}"
-            print(f"{program_name()}: warning: {name}: {problem}", file=sys.stderr)
+            print(f"{program_name()}: warning: {name}: there is no such option{hint}", file=sys.stderr)
 
 
 def _problem(error: click.UsageError, command: Command) -> str:
