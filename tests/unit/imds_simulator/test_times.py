@@ -54,20 +54,19 @@ def test_duration_text_is_what_parse_duration_reads(text: str) -> None:
         "2030-01-31T12:00:00Z",
         "2030-01-31t12:00:00.000z",
         "2030-01-31T13:00:00+01:00",
-        "2030-01-31T06:30-0530",
-        "2030-1-31 7:00:00 -5",
-        "2030-01-31 12:00:00.0 Z",
+        "2030-01-31 12:00Z",
     ],
 )
-def test_iso_8601_and_yaml_timestamps_are_read(text: str) -> None:
+def test_iso_8601_with_a_zone_is_read(text: str) -> None:
     assert parse_moment(text) == Moment(NOON)
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("2030-01-31T12:00:00", "no time zone"),
-        ("2030-01-31", "no time of day"),
+        ("2030-01-31T12:00:00", "not a time with a time zone"),
+        ("2030-01-31", "not a time with a time zone"),
+        ("2030-1-31 7:00:00 -5", "not a time with a time zone"),
         ("2030-02-31T12:00:00Z", "not a time"),
         ("2030-01-31T12:00:00+25:00", "not a time"),
         ("2030-01-31T12:00:00+01:60", "not a time"),

@@ -7,12 +7,12 @@ from __future__ import annotations
 import bisect
 import json
 from collections.abc import Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..header_text import is_header_value
 from ..http_reply import Reply
+from ..moments import parse_moment
 from ..protocol.instance_lookup import element
 from ..protocol.request_target import INSTANCE, Target, parse_target
 from ..protocol.responses import compact, error, header_error, method_not_allowed
@@ -91,7 +91,7 @@ def _answer(data: dict[str, Any]) -> Answer:
         raise ValueError
     content = body.encode() if isinstance(body, str) else compact(body)
     kept = tuple((name, headers[name]) for name in _HEADERS if name in headers)
-    moment = datetime.fromisoformat(data["time"].replace("Z", "+00:00")).timestamp()
+    moment = parse_moment(data["time"]).unix
     return Answer(
         moment, parse_target(data["path"]), Reply(status, content, headers.get("content-type", ""), kept), body
     )
