@@ -18,7 +18,7 @@ from imds_simulator.model.world import World
 from imds_simulator.scenario.files import (
     LIBRARY,
     ScenarioError,
-    load,
+    load_with_warnings,
     parse,
     schema,
     shipped_names,
@@ -276,7 +276,7 @@ def test_damaged_scenario_has_a_line_for_each_problem(name: str) -> None:
 
 def test_load_of_a_folder_is_an_error(tmp_path: Any) -> None:
     with pytest.raises(ScenarioError, match=f"^{re.escape(str(tmp_path))}: is a directory, not a scenario file$"):
-        load(str(tmp_path))
+        load_with_warnings(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -382,7 +382,7 @@ def test_schema_accepts_the_library_and_refuses_wrong_scenarios() -> None:
 
 @pytest.mark.parametrize("name", sorted(file.stem for file in LIBRARY.glob("*.yaml")))
 def test_library_scenario_runs_to_its_end(name: str) -> None:
-    scenario = load(name)
+    scenario, _warnings = load_with_warnings(name)
     assert scenario.title
     simulation = Simulation(
         World(scenario.groups, Rules(scenario.knobs), new_id=sequential_ids()),

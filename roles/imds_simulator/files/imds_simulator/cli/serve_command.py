@@ -19,7 +19,7 @@ from ..keys import problem_text
 from ..namespace.refusal import CannotEnter
 from ..report.atomic_file import check_writable
 from ..scenario.checks import scenario_problems
-from ..scenario.files import ScenarioError, default_scenario, load
+from ..scenario.files import ScenarioError, default_scenario, load_with_warnings
 from ..scenario.groups import Address
 from ..scenario.knobs import KnobError, change_knobs
 from ..scenario.plans import Scenario
@@ -44,7 +44,10 @@ def server_options(options: SimpleNamespace) -> ServerOptions:
     """
     if options.vms and options.scenario:
         raise UsageError("--vms: not allowed with --scenario; the scenario names the VMs")
-    scenario = load(options.scenario) if options.scenario else default_scenario(options.vms or ("vm1",))
+    if options.scenario:
+        scenario, _warnings = load_with_warnings(options.scenario)
+    else:
+        scenario = default_scenario(options.vms or ("vm1",))
     scenario = _with_sources(scenario, dict(options.source))
     try:
         knobs = change_knobs(scenario.knobs, {"strict": scenario.knobs.strict or options.strict, **dict(options.knob)})

@@ -25,29 +25,24 @@ class ScenarioError(Exception):
     """A scenario is invalid; the text has one line for each problem, ``FILE:LINE: KEY.PATH: PROBLEM``."""
 
 
-def load(name_or_file: str, now: float | None = None) -> Scenario:
-    """Load a shipped scenario by name, or a file by path.
-
-    ``now`` is the Unix time, after which absolute times have to be; None: the present time.
+def load_with_warnings(name_or_file: str) -> tuple[Scenario, list[str]]:
+    """Return a shipped scenario by name, or a file by path, and its warnings, which are lines of the form of a problem.
 
     Raises:
         ScenarioError: the file cannot be read, or is not a valid scenario.
     """
-    return load_with_warnings(name_or_file, now)[0]
-
-
-def load_with_warnings(name_or_file: str, now: float | None = None) -> tuple[Scenario, list[str]]:
-    """Load a scenario as ``load`` does, and return it with its warnings, which are lines of the form of a problem."""
     file = locate(name_or_file)
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{file}: cannot be read: {error}") from None
-    return parse_with_warnings(text, str(file), now)
+    return parse_with_warnings(text, str(file))
 
 
 def parse(text: str, file_name: str, now: float | None = None) -> Scenario:
-    """Return the scenario in ``text``; ``file_name`` is for messages, ``now`` as for load.
+    """Return the scenario in ``text``; ``file_name`` is for messages.
+
+    ``now`` is the Unix time, after which absolute times have to be; None: the present time.
 
     Raises:
         ScenarioError: ``text`` is not a valid scenario.
