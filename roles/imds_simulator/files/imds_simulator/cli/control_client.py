@@ -4,32 +4,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import urllib.request
 from collections.abc import Mapping
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from types import SimpleNamespace
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from ..control import MARK
 from ..printable_text import printable
 
 # real seconds
 TIMEOUT = 10.0
-
-
-class _AnyStatus(urllib.request.HTTPErrorProcessor):
-    """Takes an answer of any status; follows no redirection, which could lead the token away."""
-
-    def http_response(self, request: urllib.request.Request, response: Any) -> Any:
-        """Return ``response``."""
-        return response
-
-    https_response = http_response
-
-
-# the control API is local: requests must not go through a proxy of the environment
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}), _AnyStatus)
 
 
 class Call(NamedTuple):
@@ -43,23 +30,26 @@ class Call(NamedTuple):
 def send(options: SimpleNamespace, call: Call, timeout: float = TIMEOUT) -> tuple[int, Any]:
     """Send ``call`` to the control API that the options ``control`` and ``control_token`` name.
 
+    No proxy of the environment is used, and no redirection followed, which could lead the token away.
     ``timeout``: real seconds to wait for the connection, and for each part of the answer.
 
     Returns:
         The status and the decoded answer, a JSON object, or an error text. Status 0: there was no answer, or that of
         another program.
     """
-    data = None if call.body is None else json.dumps(call.body).encode()
+    body = None if call.body is None else json.dumps(call.body).encode()
     headers = {"Content-Type": "application/json"}
     if options.control_token:
         headers["Authorization"] = f"Bearer {options.control_token}"
-    prepared = urllib.request.Request(options.control + call.path, data=data, method=call.method, headers=headers)
+    url = urlsplit(options.control)
     try:
-        with _DIRECT.open(prepared, timeout=timeout) as reply:
+        connection_class = HTTPSConnection if url.scheme == "https" else HTTPConnection
+        with contextlib.closing(connection_class(url.netloc, timeout=timeout)) as connection:
+            connection.request(call.method, url.path + call.path, body, headers)
+            reply = connection.getresponse()
             status, answer = reply.status, _json(reply.read()) if MARK in reply.headers else None
     except (OSError, HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        problem = getattr(reason, "strerror", None) or printable(str(reason))
+        problem = getattr(error, "strerror", None) or printable(str(error))
         return 0, f"no control API at {options.control}: {problem}; check that the simulator runs, and check --control"
     if isinstance(answer, dict):
         if status < 400:
