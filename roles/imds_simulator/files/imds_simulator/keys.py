@@ -47,7 +47,12 @@ class Problems:
         self._incomplete: set[Path] = set()
 
     def add(self, path: Path, text: str, key: str | None = None) -> None:
-        """Add a problem of reading: the value at ``path`` is wrong, or it lacks ``key``."""
+        """Add a problem of reading: the value at ``path`` is wrong, or it lacks ``key``.
+
+        A wrong value keeps its first problem.
+        """
+        if path in self._wrong:
+            return
         self.found.append((path, text))
         wrong = path if key is None else (*path, key)
         self._wrong.add(wrong)

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path as File
 from typing import Any
 
-from ..keys import Problems, json_schema, read
+from ..keys import Path, json_schema, problem_text, read
 from ..printable_text import printable
 from ..suggestions import suggestion
 from .checks import scenario_problems
 from .groups import Group, Vm, stem_of
 from .plans import Scenario
 from .warnings import scenario_warnings
-from .yaml_lines import Problem, read_yaml
+from .yaml_lines import YamlSource, read_yaml
 
 LIBRARY = File(__file__).parent / "library"
 
@@ -53,22 +53,20 @@ def parse(text: str, file_name: str, now: float | None = None) -> Scenario:
 def parse_with_warnings(text: str, file_name: str, now: float | None = None) -> tuple[Scenario, list[str]]:
     """Return the scenario in ``text`` as ``parse`` does, with its warnings."""
     source = read_yaml(text)
-    problems = Problems()
-    scenario = read(Scenario, source.data, (), problems) if source.parsed else None
+    problems = source.problems
+    scenario = read(Scenario, source.data, (), problems)
     # events of VMs that could not be read would seem wrong
     if scenario is not None and not problems.concern(("groups",)):
         problems.check(scenario_problems(scenario, time.time() if now is None else now))
-    not_yaml = {each.path for each in source.problems}
-    found = [Problem(source.line(path), path, text) for path, text in problems.found if path not in not_yaml]
-    found += source.problems
-    if scenario is None or found:
-        raise ScenarioError("\n".join(_lines(found, file_name)))
-    warnings = [Problem(source.line(path), path, f"warning: {text}") for path, text in scenario_warnings(scenario)]
-    return scenario, _lines(warnings, file_name)
+    if scenario is None or problems.found:
+        raise ScenarioError("\n".join(_lines(problems.found, source, file_name)))
+    warnings = [(path, f"warning: {text}") for path, text in scenario_warnings(scenario)]
+    return scenario, _lines(warnings, source, file_name)
 
 
-def _lines(problems: list[Problem], file_name: str) -> list[str]:
-    return [printable(f"{file_name}:{problem}") for problem in sorted(problems, key=lambda each: each.line)]
+def _lines(problems: list[tuple[Path, str]], source: YamlSource, file_name: str) -> list[str]:
+    found = sorted(((source.line(path), problem_text(path, text)) for path, text in problems), key=lambda each: each[0])
+    return [printable(f"{file_name}:{line}: {text}") for line, text in found]
 
 
 def locate(name_or_file: str) -> File:

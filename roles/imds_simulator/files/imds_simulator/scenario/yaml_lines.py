@@ -7,24 +7,12 @@ The helper has its own ``yaml_lines.py``: see docs/decisions.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
-from ..keys import Path, problem_text
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A problem at a line of the file; ``line`` counts from 1."""
-
-    line: int
-    path: Path
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.line}: {problem_text(self.path, self.message)}"
+from ..keys import Path, Problems
 
 
 class _Loader(yaml.SafeLoader):
@@ -41,37 +29,40 @@ _Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda _loader, node: str
 
 @dataclass
 class YamlSource:
-    """The data of a file, the line of each part of it, and the problems of its YAML."""
+    """The data of a file, the line of each part of it, from 1, and the problems of its YAML."""
 
-    data: Any
-    lines: dict[Path, int]
-    problems: list[Problem]
-    parsed: bool = False
+    data: Any = None
+    lines: dict[Path, int] = field(default_factory=lambda: {(): 1})
+    problems: Problems = field(default_factory=Problems)
 
     def line(self, path: Path) -> int:
         """Return the line of ``path``, or of its nearest parent in the file."""
         while path and path not in self.lines:
             path = path[:-1]
-        return self.lines.get(path, 1)
+        return self.lines[path]
+
+    def add_problem(self, line: int, path: Path, text: str) -> None:
+        """Add a problem of the value at ``path``, which is on ``line``."""
+        self.lines[path] = line
+        self.problems.add(path, text)
 
 
 def read_yaml(text: str) -> YamlSource:
-    """Parse ``text``. The result lists syntax errors and duplicate keys in ``problems``."""
-    result = YamlSource(None, {(): 1}, [])
+    """Parse ``text``. Syntax errors and duplicate keys are ``problems`` of the result."""
+    result = YamlSource()
     loader = None
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
         if node is not None:
             result.data = _build(loader, node, (), result, ())
-        result.parsed = True
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        result.problems.append(Problem(mark.line + 1 if mark else 1, (), f"not YAML: {error.problem or error.context}"))
+        result.add_problem(mark.line + 1 if mark else 1, (), f"not YAML: {error.problem or error.context}")
     except yaml.YAMLError as error:
-        result.problems.append(Problem(1, (), f"not YAML: {str(error).splitlines()[0]}"))
+        result.add_problem(1, (), f"not YAML: {str(error).splitlines()[0]}")
     except RecursionError:
-        result.problems.append(Problem(1, (), "not YAML: lists or mappings are nested too deeply"))
+        result.add_problem(1, (), "not YAML: lists or mappings are nested too deeply")
     finally:
         if loader is not None:
             loader.dispose()
@@ -80,7 +71,7 @@ def read_yaml(text: str) -> YamlSource:
 
 def _build(loader: Any, node: Any, path: Path, result: YamlSource, above: tuple[int, ...]) -> Any:
     if id(node) in above:
-        result.problems.append(Problem(node.start_mark.line + 1, path, "the alias contains itself"))
+        result.add_problem(node.start_mark.line + 1, path, "the alias contains itself")
         return None
     above += (id(node),)
     if isinstance(node, yaml.MappingNode):
@@ -100,7 +91,7 @@ def _build(loader: Any, node: Any, path: Path, result: YamlSource, above: tuple[
         str(value)
         return value
     except ValueError as error:
-        result.problems.append(Problem(node.start_mark.line + 1, path, f"not YAML: {error}"))
+        result.add_problem(node.start_mark.line + 1, path, f"not YAML: {error}")
         return None
 
 
@@ -111,15 +102,10 @@ def _mapping(loader: Any, node: Any, path: Path, result: YamlSource, above: tupl
         # the text as written, because a VM may have the name "1" or "on"
         key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
         if key is None:
-            result.problems.append(Problem(line, path, "the key is not plain text"))
+            result.add_problem(line, (*path, "?"), "the key is not plain text")
         elif key in mapping:
-            result.problems.append(
-                Problem(
-                    line,
-                    (*path, key),
-                    f"duplicate key; it is on line {result.lines[(*path, key)]} already",
-                )
-            )
+            first = result.lines[(*path, key)]
+            result.add_problem(line, (*path, key), f"duplicate key; it is on line {first} already")
         else:
             result.lines[(*path, key)] = line
             mapping[key] = _build(loader, child, (*path, key), result, above)
