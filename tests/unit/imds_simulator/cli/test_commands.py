@@ -68,7 +68,7 @@ def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
         ("--speed 0", "--speed: 0 is not a finite number of at least 0.000001"),
         ("--speed", "requires an argument; --help lists the options"),
         ("--clock manuel", "--clock: 'manuel' is not one of real, manual (did you mean manual?)"),
-        ("--control-token short", "--control-token: the token is not one word of at least 8 ASCII characters"),
+        ("--control-token short", "--control-token: a token has at least 8 characters; openssl rand -hex 16 makes one"),
         ("--scenario live-migratoin", "did you mean live-migration?"),
         ("--scenario zzz", "no shipped scenario of that name; --list-scenarios lists those"),
         ("--scenario /dev/null", "/dev/null: is not a regular file"),

@@ -10,10 +10,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from ..api_versions import LATEST_EVENTS_VERSION
+from ..cli.options import http_address
 from ..cli.output import finish_writing, print_err, start_writing
 from ..cli.parsing import Command, option, parse
 from ..cli.program import program_name
-from ..scenario.groups import Address, parse_address
+from ..scenario.groups import Address
 from ..times import parse_duration
 from .recorder import Clock, Recorder
 from .recording_file import Unusable, key_file, open_recording
@@ -75,16 +76,6 @@ def _interval(text: str) -> float:
     return seconds
 
 
-def _endpoint(text: str) -> Address:
-    scheme, _mark, host = text.rstrip("/").partition("://")
-    try:
-        if scheme == "http":
-            return parse_address(host if ":" in host else f"{host}:80")
-    except ValueError:
-        pass
-    raise ValueError(f"{text!r} is not http://HOST[:PORT]")
-
-
 _COMMAND = Command(
     "record",
     "Record the answers of IMDS on this VM, with pseudonyms for names and ids. Sends GET requests only and never "
@@ -95,7 +86,7 @@ _COMMAND = Command(
             "for", "DURATION", "how long to record, such as 90s, 1h or 2d (default 1h)", parse_duration, default=3600.0
         ),
         option("interval", "DURATION", "time between polls, 1s to 1h (default 1s)", _interval, default=1.0),
-        option("endpoint", "URL", "(default http://169.254.169.254)", _endpoint, default=_ENDPOINT),
+        option("endpoint", "URL", "(default http://169.254.169.254)", http_address, default=_ENDPOINT),
         option(
             "api-version",
             "VERSION",
