@@ -118,7 +118,7 @@ def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
         ("--imds-address -- id", "--imds-address: there is no such option without exec; write: exec "),
         ("exec --imds-adress -- id", "(did you mean --imds-address?)"),
         ("exec --imds-vm vm1 -- true", "--imds-vm: only with --imds-address"),
-        ("exec curl -s http://localhost", "exec needs a command after --: exec [OPTIONS] -- COMMAND"),
+        ("exec curl -s http://localhost", "exec: there is no command after --; write: exec [OPTIONS] -- COMMAND"),
         ("exec --", "exec: there is no command after --"),
         ("aprove e", "there is no verb aprove (did you mean approve?)"),
         ("zzz", "there is no verb zzz; --help lists the verbs, --scenario FILE serves a scenario"),

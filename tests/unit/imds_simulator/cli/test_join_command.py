@@ -241,7 +241,7 @@ def test_the_message_about_a_vm_names_the_simulator_that_was_asked(start_process
     "words, problem",
     [
         (["--vm", "web1", "--", "true"], " has no VM web1 (did you mean web_1?); it has web_0, web_1, web_2"),
-        (["--vm", "web_1"], "join needs a command after --: join [OPTIONS] -- COMMAND ARGUMENTS..."),
+        (["--vm", "web_1"], "join: there is no command after --; write: join [OPTIONS] -- COMMAND ARGUMENTS..."),
         (["--vm", "web_1", "--"], "join: there is no command after --"),
         (["--", "true"], "--vm: a value is missing"),
         (["--vm", "web_1", "--control-token", "another-token", "--", "true"], "the token is missing or wrong"),

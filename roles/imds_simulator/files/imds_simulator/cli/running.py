@@ -28,14 +28,11 @@ _SECOND_INTERRUPT = 1.0
 def parse_with_command(verb: Command, arguments: Sequence[str]) -> tuple[SimpleNamespace, list[str]]:
     """Return the options of ``verb``, and the command after ``--``; end with exit code 2 if there is none."""
     words = list(arguments)
-    if "--" not in words and not {"-h", "--help"} & set(words):
-        fail(f"{verb.name} needs a command after --: {verb.name} [OPTIONS] -- COMMAND ARGUMENTS...")
     separator = words.index("--") if "--" in words else len(words)
-    options = parse(verb, words[:separator])
-    command = words[separator + 1 :]
-    if not command:
-        fail(f"{verb.name}: there is no command after --")
-    return options, command
+    own, command = words[:separator], words[separator + 1 :]
+    if not command and not {"-h", "--help"} & set(own):
+        fail(f"{verb.name}: there is no command after --; write: {verb.name} [OPTIONS] -- COMMAND ARGUMENTS...")
+    return parse(verb, own), command
 
 
 def environment_of(endpoint: str, endpoints: Mapping[str, str], control: str, token: str | None) -> dict[str, str]:

@@ -230,11 +230,9 @@ def describe_knobs(knobs: Knobs) -> dict[str, Any]:
 
 
 def _to_json(value: Any) -> Any:
-    if isinstance(value, float):
-        return "on" if math.isinf(value) else value
     if isinstance(value, Mapping):
         return dict(value)
-    return list(value) if isinstance(value, tuple) else value
+    return "on" if value == math.inf else value
 
 
 KNOBS = Type(lambda value, path, problems: _changed(Knobs(), value, path, problems), lambda: json_schema(Knobs))
