@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from urllib.parse import urlsplit
 
 from ..namespace.messages import IMDS_ADDRESS, IMDS_PORT
@@ -18,7 +19,7 @@ from ..suggestions import suggestion
 from .commands import EXEC
 from .output import discard, print_err
 from .parsing import fail
-from .running import Process, environment_of, parse_with_command, run_command
+from .running import environment_of, parse_with_command, run_command
 from .serve_command import UsageError, is_loopback, print_addresses, run
 
 _IMDS_URL = f"http://{IMDS_ADDRESS}"
@@ -54,13 +55,10 @@ def _vm(wanted: str | None, simulator: RunningSimulator) -> Vm:
 
 async def _execute_here(command: Sequence[str], simulator: RunningSimulator, token: str | None) -> int:
     """Run ``command`` in the present network and return its exit code."""
-
-    async def start(words: Sequence[str], environment: Mapping[str, str]) -> Process:
-        return await asyncio.create_subprocess_exec(*words, env=environment)
-
     first = next(iter(simulator.endpoints.values()))
     environment = environment_of(first, simulator.endpoints, simulator.control, token)
-    return await run_command(start, command, environment)
+    start = partial(asyncio.create_subprocess_exec, *command, env=environment)
+    return await run_command(start, command[0])
 
 
 async def _execute_inside(command: Sequence[str], simulator: RunningSimulator, vm: Vm, token: str | None) -> int:
@@ -78,13 +76,11 @@ async def _execute_inside(command: Sequence[str], simulator: RunningSimulator, v
             await simulator.listeners.serve_also(listen_address, sock)
         await simulator.serve_control(sockets[-1])
 
-    async def start(words: Sequence[str], environment: Mapping[str, str]) -> Process:
-        return await start_inside(words, environment, [*(each.address for each in served), control], serve)
-
     reachable = {name for each in served for name in each.vms}
     endpoints = {name: url for name, url in simulator.endpoints.items() if name in reachable} | {vm.name: _IMDS_URL}
     environment = environment_of(_IMDS_URL, endpoints, f"http://{control}", token)
-    return await run_command(start, command, environment)
+    addresses = [*(each.address for each in served), control]
+    return await run_command(partial(start_inside, command, environment, addresses, serve), command[0])
 
 
 def _inside(listener: Listener) -> ListenAddress | None:

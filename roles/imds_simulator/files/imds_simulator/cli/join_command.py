@@ -9,7 +9,7 @@ import contextlib
 import os
 import signal
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from urllib.parse import urlsplit
 
@@ -101,14 +101,14 @@ async def _join(
         relays.append(await relay(sockets[0], address, local))
         relays.append(await relay(sockets[1], control))
 
-    async def start(words: Sequence[str], environment: Mapping[str, str]) -> Process:
-        process = await start_inside(words, environment, inside, serve, in_own_session=True)
+    async def start() -> Process:
+        process = await start_inside(command, environment, inside, serve, in_own_session=True)
         watchers.append(asyncio.create_task(_watch(options, process, networks[0], relays)))
         return process
 
     url = f"http://{IMDS_ADDRESS}"
     environment = environment_of(url, {options.vm: url}, f"http://127.0.0.1:{control[1]}", options.control_token)
-    return await run_command(start, command, environment, in_own_session=True)
+    return await run_command(start, command[0], in_own_session=True)
 
 
 async def _watch(

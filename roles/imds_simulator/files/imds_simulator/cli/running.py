@@ -19,8 +19,8 @@ from .program import print_problem
 from .serve_command import on_signals
 
 Process = asyncio.subprocess.Process
-# starts a command with an environment; raises OSError if it cannot be executed
-Start = Callable[[Sequence[str], Mapping[str, str]], Awaitable[Process]]
+# starts a command; raises OSError if it cannot be executed
+Start = Callable[[], Awaitable[Process]]
 # real seconds that a command has to end after SIGINT before it is sent SIGINT again
 _SECOND_INTERRUPT = 1.0
 
@@ -52,12 +52,11 @@ def environment_of(endpoint: str, endpoints: Mapping[str, str], control: str, to
     }
 
 
-async def run_command(
-    start: Start, command: Sequence[str], environment: Mapping[str, str], *, in_own_session: bool = False
-) -> int:
-    """Run ``command``, forward signals to it, and return its exit code, as a shell has it.
+async def run_command(start: Start, program: str, *, in_own_session: bool = False) -> int:
+    """Run the command that ``start`` starts, forward signals to it, and return its exit code, as a shell has it.
 
-    ``in_own_session``: ``start`` starts the command in a session of its own; all its processes get the signals.
+    ``program`` is its name. ``in_own_session``: the command leads a session of its own; all its processes get the
+    signals.
     """
     process: Process | None = None
     early_signals: list[int] = []
@@ -85,9 +84,9 @@ async def run_command(
     # before the command starts, because a signal during the start must reach the command too
     on_signals(forward)
     try:
-        process = await start(command, environment)
+        process = await start()
     except OSError as error:
-        print_problem(f"cannot run {command[0]}: {error.strerror or error}")
+        print_problem(f"cannot run {program}: {error.strerror or error}")
         return 127 if isinstance(error, FileNotFoundError) else 126
     for number in early_signals:
         forward(number)
