@@ -20,7 +20,7 @@ from ..namespace.refusal import CannotEnter
 from ..report.atomic_file import check_writable
 from ..scenario.checks import scenario_problems
 from ..scenario.files import ScenarioError, default_scenario, load_with_warnings
-from ..scenario.groups import Address
+from ..scenario.groups import Address, Vm
 from ..scenario.knobs import KnobError, change_knobs
 from ..scenario.plans import Scenario
 from ..server.listeners import CannotListen, conflict, listen_addresses
@@ -102,17 +102,12 @@ def _with_sources(scenario: Scenario, sources: Mapping[str, str]) -> Scenario:
     for name in sources:
         if name not in names:
             raise UsageError(f"--source: there is no VM {name}{suggestion(name, names)}; there are {', '.join(names)}")
-    groups = tuple(
-        dataclasses.replace(
-            group,
-            vms=tuple(
-                dataclasses.replace(vm, source=sources[vm.name], listen=None) if vm.name in sources else vm
-                for vm in group.vms
-            ),
-        )
-        for group in scenario.groups
-    )
-    moved = dataclasses.replace(scenario, groups=groups)
+
+    def identified(vm: Vm) -> Vm:
+        return dataclasses.replace(vm, source=sources[vm.name], listen=None) if vm.name in sources else vm
+
+    groups = (dataclasses.replace(group, vms=tuple(map(identified, group.vms))) for group in scenario.groups)
+    moved = dataclasses.replace(scenario, groups=tuple(groups))
     if sources:
         for path, text in scenario_problems(moved, time.time()):
             raise UsageError(f"--source: {problem_text(path, text)}")

@@ -154,13 +154,9 @@ class Group:
 
     def check(self) -> Found:
         """Yield the problems of keys and names that depend on the kind."""
-        if self.kind != "scale_set":
-            for name, value in (
-                ("orchestration", self.orchestration),
-                ("gpu_single_fault_domain", self.gpu_single_fault_domain),
-            ):
-                if value:
-                    yield (name,), f"only a scale_set has {name}"
+        for name in ("orchestration", "gpu_single_fault_domain"):
+            if getattr(self, name) and self.kind != "scale_set":
+                yield (name,), f"only a scale_set has {name}"
         named: dict[str, str] = {}
         for vm in self.vms:
             other = named.setdefault(vm.resource_name.lower(), vm.name)

@@ -19,11 +19,6 @@ class _Loader(yaml.SafeLoader):
     """The safe loader without dates: an api-version such as 2020-07-01 stays text."""
 
 
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-# also with the tag !!timestamp
 _Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda _loader, node: str(node.value))
 
 
