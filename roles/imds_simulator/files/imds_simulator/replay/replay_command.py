@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from aiohttp import web
 from ..cli.options import DEFAULT_LISTEN, address_option
 from ..cli.output import discard
 from ..cli.parsing import Command, Parsed, parse
-from ..cli.program import program_name
+from ..cli.program import print_problem
 from ..recording.recording_file import Unusable
 from ..server.client_errors import hide_client_errors
 from ..server.listeners import CannotListen, bind, bound
@@ -39,10 +38,10 @@ def main(arguments: Sequence[str]) -> int:
         recorded, problems = read(options.file)
         sock = bind(options.listen)
     except (Unusable, CannotListen) as error:
-        print(f"{program_name()}: {error}", file=sys.stderr)
+        print_problem(str(error))
         return 2
     for problem in problems:
-        print(f"replay: {problem}", file=sys.stderr)
+        print_problem(problem)
     answers, began = Answers(recorded), time.monotonic()
 
     async def handle(request: web.Request) -> web.Response:

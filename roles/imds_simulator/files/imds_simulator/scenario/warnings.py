@@ -74,21 +74,16 @@ def _of_members(value: Mapping[str, Any], members: Mapping[str, Member], path: P
 def _of_member(value: Any, member: Member, path: Path) -> Found:
     if value is None:
         return
-    if member.is_list:
-        if isinstance(value, list):
-            for index, item in enumerate(value):
-                yield from _of_object(item, member, (*path, index))
-        else:
-            yield path, "Azure shows a list of mappings (reference 3.3)"
-    elif member.is_value:
+    if member.is_value:
         if isinstance(value, (Mapping, list)):
             yield path, "Azure shows a text (reference 3.3)"
-    else:
-        yield from _of_object(value, member, path)
-
-
-def _of_object(value: Any, member: Member, path: Path) -> Found:
-    if isinstance(value, Mapping):
-        yield from _of_members(value, member.members, path)
-    else:
-        yield path, "Azure shows a mapping (reference 3.3)"
+        return
+    if member.is_list and not isinstance(value, list):
+        yield path, "Azure shows a list of mappings (reference 3.3)"
+        return
+    objects = [((*path, index), item) for index, item in enumerate(value)] if member.is_list else [(path, value)]
+    for where, each in objects:
+        if isinstance(each, Mapping):
+            yield from _of_members(each, member.members, where)
+        else:
+            yield where, "Azure shows a mapping (reference 3.3)"
