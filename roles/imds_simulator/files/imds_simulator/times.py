@@ -10,8 +10,8 @@ from email.utils import formatdate
 
 DURATION = "a duration: a number of seconds, or text like 30s, 15m, 2h, 5d, 1h30m"
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_UNITS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|)")
 _WHOLE = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+|\d+(?:\.\d+)?")
 # a hundred years: longer durations could lead to dates that cannot be represented
 _MAX_DURATION = 100 * 365 * 86400.0
@@ -21,17 +21,12 @@ _LAST_DATE = 253402300799.0
 
 def parse_signed_duration(value: int | float | str) -> float:
     """Parse a duration that may begin with a minus sign, as parse_duration."""
-    if isinstance(value, str):
-        is_negative = value.startswith("-")
-        size: int | float | str = value.removeprefix("-")
-    else:
-        is_negative = isinstance(value, (int, float)) and value < 0
-        size = -value if is_negative else value
     try:
-        seconds = parse_duration(size)
+        if str(value).startswith("-"):
+            return -parse_duration(value[1:] if isinstance(value, str) else -value)
+        return parse_duration(value)
     except ValueError:
         raise ValueError(f"{value!r} is not a duration that may begin with a minus sign, such as -20m") from None
-    return -seconds if is_negative else seconds
 
 
 def parse_duration(value: int | float | str) -> float:
@@ -42,15 +37,12 @@ def parse_duration(value: int | float | str) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise ValueError(f"{value!r} is not {DURATION}")
+    seconds: float
     if isinstance(value, str):
         text = value.strip().lower()
         if not _WHOLE.fullmatch(text):
             raise ValueError(f"{value!r} is not {DURATION}")
-        seconds = (
-            float(text)
-            if text[-1].isdigit()
-            else sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
-        )
+        seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
     else:
         seconds = value
     if not 0 <= seconds <= _MAX_DURATION:
