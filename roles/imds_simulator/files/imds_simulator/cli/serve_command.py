@@ -30,6 +30,9 @@ from .output import discard, finish_writing, print_out, start_writing
 from .program import program_name
 from .run_report import write_report
 
+# runs while a simulator serves, and returns the exit code
+Work = Callable[[RunningSimulator], Awaitable[int]]
+
 
 class UsageError(Exception):
     """Options are invalid, or exclude each other; the text is one line."""
@@ -139,9 +142,7 @@ def print_addresses(simulator: RunningSimulator, log: Callable[[str], None]) -> 
     log(f"control {simulator.control}")
 
 
-def run(
-    options: SimpleNamespace, work: Callable[[RunningSimulator], Awaitable[int]], log: Callable[[str], None]
-) -> int:
+def run(options: SimpleNamespace, work: Work, log: Callable[[str], None]) -> int:
     """Run ``work`` while a simulator serves as ``options`` say, write the report, and return the exit code.
 
     ``log`` prints a line of the simulator's log.
@@ -160,12 +161,7 @@ def run(
     return 2
 
 
-async def _run(
-    settings: ServerOptions,
-    report: str | None,
-    work: Callable[[RunningSimulator], Awaitable[int]],
-    log: Callable[[str], None],
-) -> int:
+async def _run(settings: ServerOptions, report: str | None, work: Work, log: Callable[[str], None]) -> int:
     async with run_simulator(settings, log) as simulator:
         status = await work(simulator)
         report_status = 0 if report is None else write_report(Path(report), simulator)
@@ -174,7 +170,7 @@ async def _run(
 
 def _print_problem(text: str, options: SimpleNamespace) -> None:
     print(text, file=sys.stderr)
-    names = getattr(options, "from_environment", ())
+    names = options.from_environment
     if names:
         print(f"{program_name()}: from the environment: {', '.join(names)}", file=sys.stderr)
 
