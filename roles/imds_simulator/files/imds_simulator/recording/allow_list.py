@@ -42,7 +42,6 @@ _KNOWN_TEXT = re.compile(
 )
 # in api-version 2017-03-01 an underscore precedes a name
 _INSTANCE_NUMBER = re.compile(r"(?<=[^_])_[0-9]{1,6}\Z")
-_MOST_COUNTS = 1000
 
 
 class AllowList:
@@ -110,7 +109,7 @@ class AllowList:
 
     def _is_listed(self, path: str) -> bool:
         is_listed = path in _LISTED
-        if not is_listed and (path in self.left_out or len(self.left_out) < _MOST_COUNTS):
+        if not is_listed:
             self.left_out[path] += 1
         return is_listed
 

@@ -45,7 +45,6 @@ class YamlSource:
 def read_yaml(text: str) -> YamlSource:
     """Parse ``text``. Syntax errors and duplicate keys are ``problems`` of the result."""
     result = YamlSource()
-    loader = None
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
@@ -58,9 +57,6 @@ def read_yaml(text: str) -> YamlSource:
         result.add_problem(1, (), f"not YAML: {str(error).splitlines()[0]}")
     except RecursionError:
         result.add_problem(1, (), "not YAML: lists or mappings are nested too deeply")
-    finally:
-        if loader is not None:
-            loader.dispose()
     return result
 
 
