@@ -31,7 +31,7 @@ _MODULES: Mapping[str, tuple[str, str]] = {
     "join": ("run a further command at 169.254.169.254 of a running simulator", ".join_command"),
     "log": ("show the log of events, approvals, faults and requests", ".log_command"),
     "record": ("record the answers of IMDS on a VM of Azure", "..recording.record_command"),
-    "replay": ("serve a recording as the VM saw it", "..replay.replay_command"),
+    "replay": ("serve a recording as the VM saw it", "..recording.replay_command"),
     "report": ("write the run of a running simulator as an HTML file", ".report_command"),
     "wait": ("wait until an event is approved, has started, or is gone", ".wait_command"),
 }

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from imds_simulator.recording.recorded_answers import Answers, read
 from imds_simulator.recording.recording_file import FIRST_LINE, Unusable
-from imds_simulator.replay.answers import Answers, read
 
 EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
 INSTANCE = "/metadata/instance?api-version=2021-02-01"

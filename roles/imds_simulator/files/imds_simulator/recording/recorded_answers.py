@@ -16,7 +16,7 @@ from ..moments import parse_moment
 from ..protocol.instance_lookup import element
 from ..protocol.request_target import INSTANCE, Target, parse_target
 from ..protocol.responses import compact, error, header_error, method_not_allowed
-from ..recording.recording_file import FIRST_LINE, Unusable
+from .recording_file import FIRST_LINE, Unusable
 
 _METHODS = ("GET", "HEAD")
 _HEADERS = ("date", "retry-after", "server")

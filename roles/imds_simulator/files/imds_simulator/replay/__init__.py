@@ -1,3 +1,0 @@
-# SPDX-License-Identifier: GPL-3.0-or-later
-# Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Serves a recording as the VM saw it."""
