@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path as File
 from typing import Any
 
@@ -98,14 +99,9 @@ def shipped_names() -> list[str]:
 
 def summary(name: str) -> str:
     """Return the comment at the top of a shipped scenario, without the licence lines."""
-    lines = []
-    for line in (LIBRARY / (name + ".yaml")).read_text(encoding="utf-8").splitlines():
-        if not line.startswith("#"):
-            break
-        text = line.lstrip("# ").rstrip()
-        if text and not text.startswith(("SPDX", "Copyright")):
-            lines.append(text)
-    return " ".join(lines)
+    lines = (LIBRARY / (name + ".yaml")).read_text(encoding="utf-8").splitlines()
+    comment = (line.lstrip("# ").rstrip() for line in takewhile(lambda line: line.startswith("#"), lines))
+    return " ".join(line for line in comment if line and not line.startswith(("SPDX", "Copyright")))
 
 
 def schema() -> dict[str, Any]:
