@@ -8,15 +8,15 @@ import asyncio
 import socket
 from collections.abc import Sequence
 from functools import partial
-from urllib.parse import urlsplit
 
 from ..namespace.messages import IMDS_ADDRESS, IMDS_PORT
 from ..namespace.outside import start_inside
-from ..scenario.groups import Address, Vm, parse_address
+from ..scenario.groups import Address, Vm
 from ..server.listeners import ListenAddress, Listener
 from ..simulator import RunningSimulator
 from ..suggestions import suggestion
 from .commands import EXEC
+from .options import http_address
 from .output import discard, print_err
 from .parsing import fail
 from .running import environment_of, parse_with_command, run_command
@@ -69,7 +69,7 @@ async def _execute_inside(command: Sequence[str], simulator: RunningSimulator, v
     """
     imds = ListenAddress(Address(IMDS_ADDRESS, IMDS_PORT), (vm.name,), vm)
     served = [imds, *filter(None, map(_inside, simulator.listeners.all))]
-    control = parse_address(urlsplit(simulator.control).netloc)._replace(host="127.0.0.1")
+    control = http_address(simulator.control)._replace(host="127.0.0.1")
 
     async def serve(sockets: Sequence[socket.socket]) -> None:
         for listen_address, sock in zip(served, sockets):
