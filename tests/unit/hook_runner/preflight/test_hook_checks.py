@@ -113,8 +113,8 @@ def test_documented_hook_answers(tmp_path: Path) -> None:
     assert (tmp_path / "calls").read_text() == "--quiet is-enabled nginx\n"
 
 
-@pytest.mark.parametrize("offline, ask, asked", [(True, None, False), (True, True, True), (False, None, True)])
-def test_offline_check_asks_hooks_only_on_request(tmp_path: Path, offline: bool, ask: bool | None, asked: bool) -> None:
+@pytest.mark.parametrize("offline, ask, asked", [(True, False, False), (True, True, True), (False, False, True)])
+def test_offline_check_asks_hooks_only_on_request(tmp_path: Path, offline: bool, ask: bool, asked: bool) -> None:
     (tmp_path / "hooks.d" / "prepare").mkdir(parents=True)
     hook(tmp_path / "hooks.d" / "prepare", MARKED + "echo the workload answers")
     config = tmp_path / "config.yml"

@@ -78,9 +78,7 @@ def try_hook(options: argparse.Namespace) -> Result:
 
 def check_host(options: argparse.Namespace) -> Result:
     """Run the verb `check`."""
-    report = run_checks(
-        options.config, options.hooks_directory, options.offline, ask_hooks=True if options.hooks else None
-    )
+    report = run_checks(options.config, options.hooks_directory, options.offline, ask_hooks=options.hooks)
     return Result(PROBLEM if report.has_errors() else OK, report.as_data(), report.as_text())
 
 
@@ -99,4 +97,4 @@ def _stored(options: argparse.Namespace, most: int | None) -> dict[str, Any]:
         text = f"there are no records in {directory}: the service never ran"
         raise CommandError(PROBLEM, text) from None
     except PermissionError:
-        return ask(options, "history", "; without it only root may read the history", most=most)
+        return ask(options, "history", most=most)

@@ -13,7 +13,7 @@ from typing import Any
 from azure_scheduled_events.event_types import EVENT_TYPES
 from azure_scheduled_events.options import Parser, parse_choice, parse_integer, parse_seconds
 from hook_runner import __version__
-from hook_runner.cli.daemon_verbs import approve_event, pause_service, recover_host, resume_service, show_status
+from hook_runner.cli.daemon_verbs import order, show_status
 from hook_runner.cli.host_verbs import check_host, run_service, show_config, show_history, try_hook
 from hook_runner.config.settings import DEFAULT_PATH
 from hook_runner.service.control_requests import moment
@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
 
     def verb(name: str, function: Any, about: str, prints_data: bool = True) -> argparse.ArgumentParser:
         added = verbs.add_parser(name, help=about, description=about)
-        added.set_defaults(verb=function)
+        added.set_defaults(verb=function, name=name)
         added.add_argument(
             "--config", default=DEFAULT_PATH, metavar="FILE", help="configuration (default: %(default)s)"
         )
@@ -67,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
     )
     amount.add_argument("--all", action="store_true", help="all that were kept")
 
-    approve = verb("approve", approve_event, "approve an event by hand, as soon as this VM is prepared for it")
+    approve = verb("approve", order, "approve an event by hand, as soon as this VM is prepared for it")
     approve.add_argument(
         "event_id", type=argument(some_id), metavar="EVENT", help="which event: its id, or the beginning of it"
     )
@@ -82,7 +82,7 @@ def parser() -> argparse.ArgumentParser:
         help="even if the event affects other VMs too, which the approval releases as well",
     )
 
-    recover = verb("recover", recover_host, "try again now to recover this host, or give it up")
+    recover = verb("recover", order, "try again now to recover this host, or give it up")
     recover.add_argument(
         "id", nargs="?", type=argument(some_id), metavar="ID", help="the id of the maintenance, or of an event of it"
     )
@@ -90,12 +90,12 @@ def parser() -> argparse.ArgumentParser:
         "--give-up", action="store_true", help="do not run the recover hooks again; the preparation may still hold"
     )
     pause = verb(
-        "pause", pause_service, "begin no prepare hook and approve nothing until `resume`; watching and recovery go on"
+        "pause", order, "begin no prepare hook and approve nothing until `resume`; watching and recovery go on"
     )
     times = "end by itself: 30m, 2h or 2026-11-21T18:00:00Z (UTC)"
     pause.add_argument("--until", type=argument(some_moment), metavar="TIME", help=times)
     pause.add_argument("--reason", default="", metavar="TEXT", help="why; `status` shows it")
-    verb("resume", resume_service, "end a pause")
+    verb("resume", order, "end a pause")
     attempt = verb(
         "try",
         try_hook,

@@ -35,7 +35,7 @@ def run_checks(
     hooks_directory: str | None = None,
     offline: bool = False,
     root: str = "/",
-    ask_hooks: bool | None = None,
+    ask_hooks: bool = False,
 ) -> Report:
     """Check configuration, hooks, permissions and IMDS.
 
@@ -45,9 +45,8 @@ def run_checks(
         offline: do not send requests to IMDS. A request switches its Scheduled Events on for this
             VM.
         root: folder below which the files of other programs are.
-        ask_hooks: whether to run the checks of the hooks themselves, and to compare the records of
-            ready hooks with the recover hooks; by default not if `offline`,
-            because a stopped workload must not prevent the reload of the daemon.
+        ask_hooks: if `offline`, let the hooks check themselves nevertheless, and compare the records of ready hooks
+            with the recover hooks. A stopped workload must not prevent a reload, which checks offline.
     """
     owners = trusted_owners()
     findings = [*_check_file(config_path, owners)]
@@ -65,7 +64,7 @@ def run_checks(
     # the role and the reload of the daemon check offline, and a daemon may watch beside another owner
     severity = WARNING if offline else ERROR
     findings += check_other_handlers(settings.endpoint, settings.leader != EXTERNAL, severity, root)
-    if ask_hooks or (ask_hooks is None and not offline):
+    if ask_hooks or not offline:
         findings += check_hooks_themselves([hook for of_stage in hooks.values() for hook in of_stage], settings)
         findings += check_hook_records(os.path.join(root, FOLDER.lstrip("/")), hooks[RECOVER])
     if not offline:
