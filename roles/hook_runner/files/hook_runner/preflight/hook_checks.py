@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from typing import Iterable, Iterator, NamedTuple
+from typing import Iterable, Iterator
 
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hook
@@ -28,17 +28,6 @@ _PIPE = 65536
 _HEAD = 1024
 # variables of the caller that the checks get: they name the library of the ready hooks, and its Python
 _INHERITED = "READY_HOOKS_"
-
-
-class Answer(NamedTuple):
-    """The end of a hook's check, with the lines of its standard output and its standard error.
-
-    `status` is the exit status, or minus the number of a signal; None if the check was ended.
-    """
-
-    status: int | None
-    output: list[str]
-    errors: list[str]
 
 
 def check_hooks_themselves(hooks: Iterable[Hook], settings: Settings, limit: float = LIMIT) -> Iterator[Finding]:
@@ -64,23 +53,27 @@ def _answers(path: str) -> bool:
 
 def _check(path: str, settings: Settings, limit: float) -> Iterator[tuple[str, str]]:
     try:
-        answer = _run(path, settings, limit)
+        status, output, errors = _run(path, settings, limit)
     except OSError as error:
         yield ERROR, f"its check cannot be started: {error.strerror}"
         return
-    for line in answer.output:
+    for line in output:
         yield INFO, line
-    for line in answer.errors:
-        yield WARNING if answer.status == 0 else ERROR, line
-    if answer.status is None:
+    for line in errors:
+        yield WARNING if status == 0 else ERROR, line
+    if status is None:
         yield ERROR, f"its check did not end within {limit:g} s"
-    elif answer.status != 0 and not answer.errors:
-        how = f"exit status {answer.status}" if answer.status > 0 else f"signal {-answer.status} ended it"
+    elif status != 0 and not errors:
+        how = f"exit status {status}" if status > 0 else f"signal {-status} ended it"
         yield ERROR, f"its check failed without a message ({how})"
 
 
-def _run(path: str, settings: Settings, limit: float) -> Answer:
-    """Run a check with the variables of a hook, and end its process group. Raises OSError if it cannot be started."""
+def _run(path: str, settings: Settings, limit: float) -> tuple[int | None, list[str], list[str]]:
+    """Run a check with the variables of a hook, and end its process group. Raises OSError if it cannot be started.
+
+    Returns:
+        exit status, or minus the number of a signal, or None if the limit ended it; lines of both outputs.
+    """
     inherited = {name: value for name, value in os.environ.items() if name.startswith(_INHERITED)}
     usual = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": os.path.expanduser("~")}
     with subprocess.Popen(
@@ -108,7 +101,8 @@ def _run(path: str, settings: Settings, limit: float) -> Answer:
                 texts = [(text + (pipe.read(_PIPE) or b""))[:MOST_BYTES] for text, pipe in zip(texts, pipes)]
         finally:
             os.killpg(process.pid, signal.SIGKILL)
-    return Answer(process.returncode if has_ended else None, *map(_lines, texts))
+    output, errors = map(_lines, texts)
+    return process.returncode if has_ended else None, output, errors
 
 
 def _lines(text: bytes) -> list[str]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from typing import Iterable, Iterator
@@ -53,18 +54,10 @@ def without_number(name: str) -> str:
 
 def _check_stages(directory: str) -> Iterator[Finding]:
     """Report folders that are not stages: their hooks never run."""
-    try:
-        names = sorted(os.listdir(directory), key=os.fsencode)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        yield Finding(ERROR, "hooks", directory, f"it cannot be listed: {error.strerror}")
-        return
-    for name in names:
-        path = os.path.join(directory, name)
-        if name not in STAGES and not name.startswith(".") and os.path.isdir(path):
-            text = f"not a stage, its files are not run{did_you_mean(name, STAGES)}"
-            yield Finding(WARNING, "hooks", path, text)
+    for path in sorted(glob.glob(os.path.join(glob.escape(directory), "*", ""))):
+        folder, name = path.rstrip("/"), os.path.basename(path.rstrip("/"))
+        if name not in STAGES:
+            yield Finding(WARNING, "hooks", folder, f"not a stage, its files are not run{did_you_mean(name, STAGES)}")
 
 
 def _check_keys(hooks: Iterable[Hook], settings: Settings) -> Iterator[Finding]:

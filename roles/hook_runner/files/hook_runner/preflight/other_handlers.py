@@ -13,7 +13,7 @@ import os
 import re
 import stat
 from datetime import datetime, timedelta, timezone
-from typing import Iterator, NamedTuple
+from typing import Iterable, Iterator
 
 from azure_scheduled_events.event_types import EVENT_TYPES, advises
 from azure_scheduled_events.receipts import DEFAULT_FOLDER, Receipts
@@ -24,37 +24,23 @@ _ADVICE = 'one component has to own a host, see "One owner for each host" in doc
 _PAGE = '"Combine with another handler" in docs/other-handlers.md'
 
 
-class Handler(NamedTuple):
-    """Another program that is found by a line of its configuration.
-
-    Attributes:
-        files: patterns below the root.
-        sign: what a file has outside of comments; its group is `name` in `text`.
-        severity: ERROR for a program that approves.
-        text: the finding.
-    """
-
-    files: tuple[str, ...]
-    sign: re.Pattern[str]
-    severity: str
-    text: str
-
-
+# programs that a line of their configuration shows: patterns of files below the root; what such a file has outside of
+# comments, with the group that is {name} in the text; ERROR for a program that approves; the text
 HANDLERS = (
-    Handler(
+    (
         ("etc/salt/minion", "etc/salt/minion.d/*.conf"),
         re.compile(r"^\s+(?:-\s+)?(azure_events)\s*:", re.MULTILINE),
         WARNING,
         "Salt's beacon {name} is configured here, and its reactions may prepare or approve as well; " + _ADVICE,
     ),
-    Handler(
+    (
         ("var/lib/pacemaker/cib/cib.xml",),
         re.compile(r'<(?:primitive|template)\b[^>]{0,2000}\btype="(azure-events(?:-az)?)"'),
         ERROR,
         "the cluster has a resource of Pacemaker's agent {name}, which moves the resources away and approves the event,"
         " and does not wait for hooks; delete the resource, or run the hook runner without prepare hooks, see " + _PAGE,
     ),
-    Handler(
+    (
         ("etc/default/kubelet",),
         # a label that AKS gives each of its nodes
         re.compile(r"(kubernetes\.azure\.com/cluster)="),
@@ -91,7 +77,7 @@ def check_other_handlers(endpoint: str, approves: bool, severity: str, root: str
         root: folder below which the files of the host are.
     """
     approvals = [_approvals(os.path.join(root, DEFAULT_FOLDER.lstrip("/")), endpoint)] if approves else []
-    for found in (*approvals, *(_configured(each, root) for each in HANDLERS), _jetpack(root), _scripts(root)):
+    for found in (*approvals, *(_configured(root, *each) for each in HANDLERS), _jetpack(root), _scripts(root)):
         try:
             for usual, path, text in found:
                 yield Finding(severity if usual == ERROR else usual, "other handlers", path, text)
@@ -108,12 +94,12 @@ def _approvals(folder: str, endpoint: str) -> _Found:
         yield WARNING, folder, text
 
 
-def _configured(handler: Handler, root: str) -> _Found:
-    for pattern in handler.files:
+def _configured(root: str, patterns: Iterable[str], sign: re.Pattern[str], severity: str, text: str) -> _Found:
+    for pattern in patterns:
         # glob does not say that this user may not read a folder; reading the file does
         for path in sorted(glob.glob(os.path.join(glob.escape(root), pattern))) or [os.path.join(root, pattern)]:
-            for name in sorted(set(handler.sign.findall(_without_comments(path)))):
-                yield handler.severity, path, handler.text.format(name=name)
+            for name in sorted(set(sign.findall(_without_comments(path)))):
+                yield severity, path, text.format(name=name)
 
 
 def _jetpack(root: str) -> _Found:

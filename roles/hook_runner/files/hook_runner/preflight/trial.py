@@ -18,7 +18,7 @@ from typing import NamedTuple
 from azure_scheduled_events.document import ScheduledEvent
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hook
-from hook_runner.hooks.one_run import RunOrder, RunResult
+from hook_runner.hooks.one_run import RunOrder, RunResult, not_run
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
 from hook_runner.maintenance.hook_plan import HookPlan, Host, Next
@@ -27,27 +27,17 @@ from hook_runner.maintenance.record import EventRecord, Maintenance
 from hook_runner.permissions import location_problem, trusted_owners
 from hook_runner.records import PREPARE, RECOVER, Cause
 
-# most seconds between two checks for a signal, or for the end of the hook or of its time
+# seconds between two checks for a signal, or for the end of the hook's time
 CHECK_INTERVAL = 0.1
 
 
 class Trial(NamedTuple):
-    """The result of a trial.
-
-    Attributes:
-        event_id: of the made-up event.
-        limit: the hook's time limit in seconds.
-        result: the result of the run; its cause is REFUSED or NOT_STARTED if there was none.
-    """
+    """The result of a trial, with the id of the made-up event, and the hook's time limit in seconds."""
 
     hook: Hook
     event_id: str
     limit: int
     result: RunResult
-
-    def has_run(self) -> bool:
-        """Return True if the hook has been started."""
-        return self.result.cause not in (Cause.REFUSED, Cause.NOT_STARTED)
 
     def as_data(self) -> dict[str, object]:
         """Return the result as JSON values."""
@@ -57,7 +47,7 @@ class Trial(NamedTuple):
             "event_id": self.event_id,
             "ok": self.result.exit_status == 0,
             "exit_status": self.result.exit_status,
-            "seconds": self.result.seconds if self.has_run() else None,
+            "seconds": self.result.seconds,
             "limit": self.limit,
             "output": self.result.output,
             "error": self.result.error,
@@ -66,13 +56,11 @@ class Trial(NamedTuple):
     def as_text(self) -> str:
         """Return the output of the hook, and the result as one line."""
         status, output, seconds, _cause, error = self.result
-        name = f"{self.hook.stage}/{self.hook.name}"
-        if not self.has_run():
-            return f"{name}: it is not run, and would count as failed: {error}"
         words = ["ok" if status == 0 else "failed", error]
         if status is not None:
             words.append(f"exit status {status}" if status >= 0 else f"signal {-status} ended it")
-        return f"{output}{name}: {', '.join(filter(None, words))}, after {seconds:.1f} s of at most {self.limit} s"
+        result = f"{', '.join(filter(None, words))}, after {seconds:.1f} s of at most {self.limit} s"
+        return f"{output}{self.hook.stage}/{self.hook.name}: {result}"
 
 
 def attempt(settings: Settings, hook: Hook, kind: str, notice: float) -> Trial:
@@ -89,12 +77,12 @@ def attempt(settings: Settings, hook: Hook, kind: str, notice: float) -> Trial:
     run = HookPlan(host, maintenance, {}, now).begin(Next(hook, record), number)
     limit = max(1, int((run.limit - now).total_seconds()))
     if hook.problem is not None:
-        result = RunResult(None, "", 0.0, Cause.REFUSED, hook.problem)
+        result = not_run(Cause.REFUSED, hook.problem)
     else:
         try:
             result = _run(settings, hook, number, *input_of(run, maintenance, host.own_name, now), limit)
         except OSError as error:
-            result = RunResult(None, "", 0.0, Cause.NOT_STARTED, f"it cannot be started: {error}")
+            result = not_run(Cause.NOT_STARTED, f"it cannot be started: {error}")
     return Trial(hook, record.event.event_id, limit, result)
 
 
@@ -124,23 +112,19 @@ def _run(settings: Settings, hook: Hook, number: int, input: bytes, variables: d
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, lambda signal_number, _frame: ended_early.append(signal_number))
     # if possible in the run directory: a hook's unit may not allow another one
-    is_usable = os.access(settings.run_directory, os.W_OK | os.X_OK)
-    is_usable = is_usable and location_problem(settings.run_directory, trusted_owners()) is None
-    usual = settings.run_directory if is_usable else None
-    with tempfile.TemporaryDirectory(prefix="try-", dir=usual) as folder:
+    usual = settings.run_directory
+    is_usable = os.access(usual, os.W_OK | os.X_OK) and location_problem(usual, trusted_owners()) is None
+    with tempfile.TemporaryDirectory(prefix="try-", dir=usual if is_usable else None) as folder:
         runs = HookRuns(
             folder, settings.environment, settings.kill_after, systemd=systemd if systemd.has_units() else None
         )
         runs.start(RunOrder(number, hook, input, variables, limit, settings.kill_after))
-        waiting = select.poll()
-        waiting.register(runs, select.POLLIN)
-        while True:
+        finished = runs.collect_finished()
+        while not finished:
+            select.select([runs], [], [], CHECK_INTERVAL)
             if ended_early:
                 runs.stop(number)
             finished = runs.collect_finished()
-            if finished:
-                break
-            waiting.poll(CHECK_INTERVAL * 1000)
         runs.remove(number)
         runs.close()
     ((_number, result),) = finished
