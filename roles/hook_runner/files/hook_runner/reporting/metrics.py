@@ -8,7 +8,6 @@ from __future__ import annotations
 import collections
 import logging
 import os
-from datetime import datetime
 from typing import Any, Mapping, NamedTuple
 
 from azure_scheduled_events import durable_file
@@ -38,8 +37,6 @@ ACCEPTED = "accepted"
 ERRORS = (*(f"status-{status}" for status in (400, 403, 404, 410, 429, 500, 503)), "unreachable", "unreadable")
 # a run is lost after it has been counted
 RESULTS = tuple(state for state in RUN_STATES if state not in (*OPEN_STATES, LOST))
-# the metrics that change with what happens; `update` makes the others
-COUNTED = ("hook_duration_seconds", "hook_runs", "prepare_end_seconds_left", "approval_answers")
 
 
 class Definition(NamedTuple):
@@ -71,7 +68,7 @@ METRICS: Mapping[str, Definition] = {
 
 
 class Metrics:
-    """Collects metrics, and writes them to the file `path` unless this is "". No error of the library is raised.
+    """Keeps metrics, and writes them to the file `path` unless this is "". No error of the library is raised.
 
     Raises ImportError if prometheus_client is not installed.
     """
@@ -82,37 +79,34 @@ class Metrics:
         self._path = path
         self._client: Any = prometheus_client
         self._registry = prometheus_client.CollectorRegistry()
-        self._counted = {name: self._make(name) for name in COUNTED}
-        # those that show a state; the HTTP server reads them at any time, and `update` replaces them as a whole
-        self._state: list[Any] = []
-        self._registry.register(self)
+        self._made: dict[str, Any] = {}
+        # the events and the errors that the metrics show
+        self._events: collections.Counter[tuple[str, str]] = collections.Counter()
+        self._errors: collections.Counter[str] = collections.Counter()
         self._hooks: Hooks | None = None
         self._updated_at = float("-inf")
         self._error = ""
         for result in (ACCEPTED, *ERRORS):
-            self._counted["approval_answers"].labels(result)
-
-    def collect(self) -> list[Any]:
-        """Return the metrics that show a state, for the library."""
-        return self._state
+            self._metric("approval_answers", result)
+        self._metric("prepare_end_seconds_left")
 
     def hook_ended(self, run: HookRun, record: EventRecord | None) -> None:
         """Count a hook run that has ended; `record` is its event, if that is known."""
         self._updated_at = float("-inf")
         try:
-            self._counted["hook_runs"].labels(run.stage, printable(run.name), run.state).inc()
+            self._metric("hook_runs", run.stage, printable(run.name), run.state).inc()
             if run.ended is not None:
                 seconds = max(0.0, (run.ended - run.began).total_seconds())
-                self._counted["hook_duration_seconds"].labels(run.stage, printable(run.name)).observe(seconds)
+                self._metric("hook_duration_seconds", run.stage, printable(run.name)).observe(seconds)
                 if run.stage == PREPARE and record is not None:
-                    self._counted["prepare_end_seconds_left"].set(record.event.seconds_left(run.ended))
+                    self._metric("prepare_end_seconds_left").set(record.event.seconds_left(run.ended))
         except Exception as reason:
             log.warning("a hook run is missing in the metrics: %r", reason)
 
     def approval_answered(self, error: ImdsError | None) -> None:
         """Count an answer to an approval; ``error``: None if IMDS accepted it."""
         self._updated_at = float("-inf")
-        self._counted["approval_answers"].labels(ACCEPTED if error is None else kind_of(error)).inc()
+        self._metric("approval_answers", ACCEPTED if error is None else kind_of(error)).inc()
 
     def update(self, now: float, runner: Runner, health: ImdsHealth) -> None:
         """Bring all up to date after METRICS_INTERVAL, or at once if something was counted; `now`: monotonic seconds.
@@ -138,34 +132,38 @@ class Metrics:
         self._begin_at_zero(runner.hooks)
         records, since = runner.records, runner.store.failing_since
         phase = "" if records.maintenance is None else runner.machine.phase
+        for each in PHASES:
+            self._metric("maintenance", each).set(each == phase)
+        self._metric("not_recovered").set(bool(not_recovered(runner)))
+        self._metric("paused").set(records.state.pause is not None)
+        self._metric("imds_ok").set(health.is_ok)
+        if health.last_good is not None:
+            self._metric("last_good_poll_timestamp_seconds").set(health.last_good.timestamp())
+        self._metric("records_degraded").set(since is not None)
+        self._metric("records_degraded_since_timestamp_seconds").set(since.timestamp() if since else 0)
+        for kind in sorted({*ERRORS, *health.errors}):
+            self._metric("imds_errors", kind).inc(health.errors[kind] - self._errors[kind])
+        self._errors = health.errors.copy()
         # texts of IMDS may be invalid UTF-8
         events = collections.Counter(
             (printable(record.event.event_type), str(affects_this_vm(record, runner.own_name)).lower())
             for record in records.known
         )
-        self._state = [
-            self._family("events", events),
-            self._family("maintenance", {(each,): each == phase for each in PHASES}),
-            self._family("not_recovered", {(): bool(not_recovered(runner))}),
-            self._family("paused", {(): records.state.pause is not None}),
-            self._family("imds_ok", {(): health.is_ok}),
-            self._family("last_good_poll_timestamp_seconds", _timestamp(health.last_good)),
-            self._family("imds_errors", {(kind,): health.errors[kind] for kind in (*ERRORS, *health.errors)}),
-            self._family("records_degraded", {(): since is not None}),
-            self._family("records_degraded_since_timestamp_seconds", _timestamp(since) or {(): 0}),
-        ]
+        for series in self._events.keys() - events.keys():
+            self._metric("events").remove(*series)
+        for series, count in events.items():
+            self._metric("events", *series).set(count)
+        self._events = events
 
-    def _make(self, name: str) -> Any:
-        kind, text, labels = METRICS[name]
-        options = {"buckets": BUCKETS} if kind == "Histogram" else {}
-        return getattr(self._client, kind)(PREFIX + name, text, labels, registry=self._registry, **options)
-
-    def _family(self, name: str, values: Mapping[Any, float]) -> Any:
-        kind, text, labels = METRICS[name]
-        family = getattr(self._client.metrics_core, f"{kind}MetricFamily")(PREFIX + name, text, labels=labels)
-        for each, value in values.items():
-            family.add_metric(each, value)
-        return family
+    def _metric(self, name: str, *labels: str) -> Any:
+        """Return a metric, or its series with these labels; what is returned for the first time begins at 0."""
+        if name not in self._made:
+            kind, text, names = METRICS[name]
+            options = {"buckets": BUCKETS} if kind == "Histogram" else {}
+            self._made[name] = getattr(self._client, kind)(
+                PREFIX + name, text, names, registry=self._registry, **options
+            )
+        return self._made[name].labels(*labels) if labels else self._made[name]
 
     def _begin_at_zero(self, hooks: Hooks) -> None:
         """Show each result of each hook as 0: Prometheus does not see the increase to the first value of a series."""
@@ -173,9 +171,9 @@ class Metrics:
             return
         self._hooks = hooks
         for stage, name in {(stage, printable(hook.name)) for stage, some in hooks.items() for hook in some}:
-            self._counted["hook_duration_seconds"].labels(stage, name)
+            self._metric("hook_duration_seconds", stage, name)
             for result in RESULTS:
-                self._counted["hook_runs"].labels(stage, name, result)
+                self._metric("hook_runs", stage, name, result)
 
     def app(self) -> Any:
         """Return the WSGI application that answers with all metrics."""
@@ -205,7 +203,3 @@ def open_metrics(settings: Settings) -> Metrics | None:
         log.error("metrics_address: %s is not available: %s; use another port", address, error.strerror)
         return metrics if path else None
     return metrics
-
-
-def _timestamp(time: datetime | None) -> dict[tuple[str, ...], float]:
-    return {} if time is None else {(): time.timestamp()}
