@@ -56,13 +56,8 @@ def _maintenance_row(maintenance: Json, event: Json | None) -> tuple[str, ...]:
 
 def _other_row(event: Json) -> tuple[str, ...]:
     event_id, event_type, *rest = _about(event)
-    return (
-        event_id,
-        event_type,
-        _time(event["first_seen"]),
-        *rest,
-        "this VM" if event["affects_this_vm"] else "others",
-    )
+    affected = "this VM" if event["affects_this_vm"] else "others"
+    return (event_id, event_type, _time(event["first_seen"]), *rest, affected)
 
 
 def _about(event: Json) -> tuple[str, str, str, str]:

@@ -58,15 +58,14 @@ class ImdsHealth:
         if self.error:
             seconds = (now - self.failing_since).total_seconds() if self.failing_since else 0.0
             log.log(NOTICE, "IMDS answers again, after %.0f s", seconds)
-        elif self._last is None:
+        elif self.last_good is None:
             log.info("IMDS answers: %s events", len(document.events))
         self.last_good = now
         self.error, self.failing_since, self._kind, self._alarmed = "", None, "", False
-        if document.warnings != self._warned:
-            for warning in document.warnings:
-                if warning not in self._warned:
-                    log.warning("IMDS: the document has an error: %s", warning)
-            self._warned = document.warnings
+        for warning in document.warnings:
+            if warning not in self._warned:
+                log.warning("IMDS: the document has an error: %s", warning)
+        self._warned = document.warnings
         self._compare_numbers(document)
         if document.complete:
             self.incomplete_since = None

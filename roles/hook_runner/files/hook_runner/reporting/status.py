@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, Mapping, Sequence
+from typing import Any, Dict, Iterator, Mapping
 
 from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.printable import printable
 from azure_scheduled_events.timestamps import as_utc_text
-from hook_runner.hooks.discovery import Hook
 from hook_runner.maintenance.hook_plan import HookPlan
-from hook_runner.maintenance.record import NO_EVENT, EventRecord, Maintenance, Pause
+from hook_runner.maintenance.record import NO_EVENT, EventRecord, Pause
 from hook_runner.records import FAILED, INTERRUPTED, RECOVER, TIMEOUT
 from hook_runner.reporting.history import event_data, ids_by_number, run_data
 from hook_runner.reporting.imds_health import ImdsHealth
@@ -58,14 +57,15 @@ def is_healthy(data: Mapping[str, Any]) -> bool:
     return is_sound and is_recovered and not any(map(_has_failed, data["events"]))
 
 
-def not_recovered(runner: Runner) -> list[Hook]:
-    """Return the recover hooks that have failed and not succeeded since, while the host recovers."""
-    maintenance = runner.records.maintenance
+def not_recovered(runner: Runner) -> dict[str, int]:
+    """Return the recover hooks that have failed and not succeeded since, each with the seconds until its next run."""
+    maintenance, now = runner.records.maintenance, runner.now
     if maintenance is None or maintenance.present:
-        return []
+        return {}
+    plan = HookPlan(runner.machine.host, maintenance, {}, now)
     latest = {run.name: run.state for run in maintenance.runs if run.stage == RECOVER}
-    hooks = _plan(runner, maintenance).not_recovered()
-    return [hook for hook in hooks if latest.get(hook.name) in (FAILED, TIMEOUT, INTERRUPTED)]
+    failed = [hook for hook in plan.not_recovered() if latest.get(hook.name) in (FAILED, TIMEOUT, INTERRUPTED)]
+    return {hook.name: max(0, int(((plan.retry_at(hook) or now) - now).total_seconds())) for hook in failed}
 
 
 def to_text(data: Mapping[str, Any]) -> str:
@@ -75,8 +75,19 @@ def to_text(data: Mapping[str, Any]) -> str:
 
 def summary(runner: Runner, health: ImdsHealth) -> str:
     """Return systemd's status line, which changes only with the state."""
-    state = _one_line(runner, health)
-    return f"paused; {state}" if runner.records.state.pause is not None else state
+    paused = "" if runner.records.state.pause is None else "paused; "
+    if health.error:
+        no_answer = "IMDS gives no good answer" if health.last_good else "no answer of IMDS yet"
+        return f"{paused}{no_answer}: {printable(health.error)}"
+    if health.last_good is None:
+        return f"{paused}waiting for the first answer of IMDS"
+    events = runner.records.known
+    shown = [f"{record.event.event_type} {record.event.status}" for record in events[:3]]
+    if runner.records.maintenance is not None:
+        shown.insert(0, "NOT RECOVERED" if not_recovered(runner) else runner.machine.phase)
+    more = f", and {len(events) - 3} more" if len(events) > 3 else ""
+    state = printable("; ".join(shown) or "no events")
+    return f"{paused}watching as {printable(runner.own_name or '?')}: {state}{more}"
 
 
 def _has_failed(event: Mapping[str, Any]) -> bool:
@@ -99,21 +110,11 @@ def _maintenance(runner: Runner) -> Json | None:
         "since": as_utc_text(maintenance.began),
         "outcome": None if maintenance.present else maintenance.outcome,
         "lacks_events": maintenance.may_lack_events,
-        "not_recovered": [hook.name for hook in failed],
-        "next_attempt": _next_attempt(runner, maintenance, failed),
+        "not_recovered": list(failed),
+        "next_attempt": min(failed.values(), default=None),
         "given_up_by": escape_surrogates(maintenance.given_up_by) or None,
         "hooks": [run_data(run, ids) for run in maintenance.runs],
     }
-
-
-def _next_attempt(runner: Runner, maintenance: Maintenance, failed: Sequence[Hook]) -> int | None:
-    """Return the seconds until the next run of a recover hook that has failed; None without one."""
-    plan, now = _plan(runner, maintenance), runner.now
-    return min((max(0, int(((plan.retry_at(hook) or now) - now).total_seconds())) for hook in failed), default=None)
-
-
-def _plan(runner: Runner, maintenance: Maintenance) -> HookPlan:
-    return HookPlan(runner.machine.host, maintenance, {}, runner.now)
 
 
 def _event(runner: Runner, record: EventRecord) -> Json:
@@ -210,17 +211,3 @@ def _event_lines(event: Mapping[str, Any]) -> Iterator[str]:
         yield f"           the approval failed: {event['approval_error']}"
     if event["reason"]:
         yield f"           {event['reason']}"
-
-
-def _one_line(runner: Runner, health: ImdsHealth) -> str:
-    if health.error:
-        no_answer = "IMDS gives no good answer" if health.last_good else "no answer of IMDS yet"
-        return f"{no_answer}: {printable(health.error)}"
-    if health.last_good is None:
-        return "waiting for the first answer of IMDS"
-    events = runner.records.known
-    shown = [f"{record.event.event_type} {record.event.status}" for record in events[:3]]
-    if runner.records.maintenance is not None:
-        shown.insert(0, "NOT RECOVERED" if not_recovered(runner) else runner.machine.phase)
-    more = f", and {len(events) - 3} more" if len(events) > 3 else ""
-    return f"watching as {printable(runner.own_name or '?')}: {printable('; '.join(shown) or 'no events')}{more}"
