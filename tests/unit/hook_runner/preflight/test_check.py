@@ -78,7 +78,6 @@ def test_a_missing_configuration_is_an_error_unless_it_is_the_usual_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "there is no configuration" in said(run_checks(str(tmp_path / "absent.yml"), offline=True), ERROR)
-    monkeypatch.setattr("hook_runner.preflight.check.DEFAULT_PATH", str(tmp_path / "absent.yml"))
     monkeypatch.setattr("hook_runner.config.settings.DEFAULT_PATH", str(tmp_path / "absent.yml"))
     assert "the defaults hold" in said(run_checks(str(tmp_path / "absent.yml"), offline=True), INFO)
 

@@ -40,46 +40,35 @@ def names(parse: Parser, schema: Schema) -> Keys:
     return Keys(parse, lambda _name: schema)
 
 
-class Reader:
-    """Reads one file. `problems` gets a sentence for each part of it that is not usable."""
+def read(schema: Schema, value: Any, location: SourceLocation, problems: list[str]) -> Any:
+    """Return the parsed value, which is at this location.
 
-    def __init__(self) -> None:
-        self.problems: list[str] = []
-
-    def read(self, schema: Schema, value: Any, location: SourceLocation) -> Any:
-        """Return the parsed value, which is at this location; None if it is not usable."""
+    `problems` gets a sentence for each part of it that is not usable; such a value is None, such a key is left out.
+    """
+    try:
         if schema is Policy:
-            return self._policy(value, location)
+            return _policy(value, location)
         if not isinstance(schema, Keys):
-            return self._parsed(schema, value, location)
+            return schema(value)
         if not isinstance(value, dict):
-            self._refuse(location, f"expected a mapping of keys, not {value!r}")
-            return None
-        found = {}
-        for key, item in value.items():
-            name = self._parsed(schema.parse, key, location.at(key))
-            if name is not None:
-                found[name] = self.read(schema.schema(name), item, location.at(key))
-        return found
+            raise ValueError(f"expected a mapping of keys, not {value!r}")
+    except PolicyError as error:  # it has the location
+        problems.append(str(error))
+        return None
+    except ValueError as error:
+        problems.append(f"{location}: {error}")
+        return None
+    found = {}
+    for key, item in value.items():
+        name = read(schema.parse, key, location.at(key), problems)
+        if name is not None:
+            found[name] = read(schema.schema(name), item, location.at(key), problems)
+    return found
 
-    def _policy(self, value: Any, location: SourceLocation) -> Policy | None:
-        """Read the name of a preset, or a mapping. A preset approves after the prepare hooks have succeeded."""
-        if isinstance(value, list):
-            self._refuse(location, "expected a preset's name or a mapping with rules, not a list")
-            return None
-        try:
-            policy = Policy.parse(value, location)
-        except PolicyError as error:
-            self.problems.append(str(error))
-            return None
-        return policy.approving_after_preparation() if policy.is_preset else policy
 
-    def _parsed(self, parse: Parser, value: Any, location: SourceLocation) -> Any:
-        try:
-            return parse(value)
-        except ValueError as error:
-            self._refuse(location, error)
-            return None
-
-    def _refuse(self, location: SourceLocation, problem: object) -> None:
-        self.problems.append(f"{location}: {problem}")
+def _policy(value: Any, location: SourceLocation) -> Policy:
+    """Read the name of a preset, or a mapping. A preset approves after the prepare hooks have succeeded."""
+    if isinstance(value, list):
+        raise ValueError("expected a preset's name or a mapping with rules, not a list")
+    policy = Policy.parse(value, location)
+    return policy.approving_after_preparation() if policy.is_preset else policy

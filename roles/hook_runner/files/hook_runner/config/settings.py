@@ -25,7 +25,7 @@ from azure_scheduled_events.policy import Policy, SourceLocation
 from azure_scheduled_events.yaml_lines import load_with_lines, read_text
 from hook_runner.config import values
 from hook_runner.config.removed_keys import REMOVED_KEYS
-from hook_runner.config.schema import Keys, Reader, Schema, known_keys, names
+from hook_runner.config.schema import Keys, Schema, known_keys, names, read
 from hook_runner.permissions import permission_problem
 from hook_runner.records import PREPARE
 
@@ -169,11 +169,11 @@ def load_settings(path: str, owners: frozenset[int] | None = None) -> Settings:
     if located is None or located.data == {}:
         return DEFAULTS
     place = SourceLocation(path, located.lines)
-    reader = Reader()
-    read = reader.read(known_keys(_schemas(Settings), REMOVED_KEYS), located.data, place)
-    if reader.problems:
-        raise ConfigError(*reader.problems)
-    settings = Settings(**read, sources={keys: f"{path}:{line}" for keys, line in located.lines.items()})
+    problems: list[str] = []
+    found = read(known_keys(_schemas(Settings), REMOVED_KEYS), located.data, place, problems)
+    if problems:
+        raise ConfigError(*problems)
+    settings = Settings(**found, sources={keys: f"{path}:{line}" for keys, line in located.lines.items()})
     unknown = [
         sentence
         for name, keys in settings.hooks.items()

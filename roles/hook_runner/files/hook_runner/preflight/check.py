@@ -9,14 +9,7 @@ import os
 from typing import Iterator, Sequence
 
 from azure_scheduled_events.policy import AFTER_PREPARE, NOW
-from hook_runner.config.settings import (
-    DEFAULT_PATH,
-    NO_APPROVAL_WARNING,
-    ConfigError,
-    Settings,
-    config_problem,
-    load_settings,
-)
+from hook_runner.config.settings import NO_APPROVAL_WARNING, ConfigError, Settings, config_problem, load_settings
 from hook_runner.hooks.discovery import Hook, discover_hooks
 from hook_runner.maintenance.leader import EXTERNAL
 from hook_runner.permissions import trusted_owners
@@ -39,21 +32,22 @@ def run_checks(
 ) -> Report:
     """Check configuration, hooks, permissions and IMDS.
 
-    Args:
-        config_path: the configuration.
-        hooks_directory: hooks of another directory than that of the configuration.
-        offline: do not send requests to IMDS. A request switches its Scheduled Events on for this
-            VM.
-        root: folder below which the files of other programs are.
-        ask_hooks: if `offline`, let the hooks check themselves nevertheless, and compare the records of ready hooks
-            with the recover hooks. A stopped workload must not prevent a reload, which checks offline.
+    `hooks_directory` replaces that of the configuration; the files of other programs are below `root`. If `offline`,
+    IMDS is not asked, because a request switches its Scheduled Events on for this VM. Then hooks check themselves, and
+    records of ready hooks are compared with the recover hooks, only with `ask_hooks`: a stopped workload must not
+    prevent a reload, which checks offline.
     """
     owners = trusted_owners()
-    findings = [*_check_file(config_path, owners)]
+    exists = os.path.lexists(config_path)
+    problem = config_problem(config_path, owners) if exists else None
+    # the file is read nevertheless
+    findings = [] if problem is None else [Finding(ERROR, "configuration", config_path, problem)]
     try:
         settings = load_settings(config_path)
     except ConfigError as error:
         return Report([*findings, *(Finding(ERROR, "configuration", config_path, text) for text in error.problems)])
+    if not exists:
+        findings.append(Finding(INFO, "configuration", config_path, "there is no such file; the defaults hold"))
     directory = hooks_directory or settings.hooks_directory
     hooks, skipped = discover_hooks(directory, settings, owners)
     findings += check_hooks(directory, hooks, skipped, settings)
@@ -70,16 +64,6 @@ def run_checks(
     if not offline:
         findings += check_imds(settings)
     return Report(findings)
-
-
-def _check_file(path: str, owners: frozenset[int]) -> Iterator[Finding]:
-    """Report a file that does not exist, or that users who are not trusted could change; it is read nevertheless."""
-    if os.path.lexists(path):
-        problem = config_problem(path, owners)
-        if problem is not None:
-            yield Finding(ERROR, "configuration", path, problem)
-    elif path == DEFAULT_PATH:
-        yield Finding(INFO, "configuration", path, "there is no such file; the defaults hold")
 
 
 def _policy_warnings(settings: Settings, prepare_hooks: Sequence[Hook]) -> Iterator[str]:

@@ -18,13 +18,7 @@ IMDS_TIMEOUT = 10.0
 
 
 def check_imds(settings: Settings) -> Iterator[Finding]:
-    """Report whether IMDS answers, and with which name of this VM.
-
-    1. If IMDS cannot be reached, this is an error; if it does not answer in time, a warning.
-    2. Any other failure is a warning if it may pass, else an error.
-    3. It is an error if neither IMDS nor the settings have a name of this VM, and a warning if their names differ.
-    4. The warnings of the document are warnings.
-    """
+    """Report whether IMDS answers, and with which name of this VM; a failure that may pass is a warning."""
     imds = Imds(settings.endpoint, settings.api_version, settings.timeout, min(settings.first_timeout, IMDS_TIMEOUT))
     try:
         for severity, text in _answers(imds, settings.resource_name):

@@ -41,17 +41,9 @@ class Trial(NamedTuple):
 
     def as_data(self) -> dict[str, object]:
         """Return the result as JSON values."""
-        return {
-            "stage": self.hook.stage,
-            "hook": self.hook.name,
-            "event_id": self.event_id,
-            "ok": self.result.exit_status == 0,
-            "exit_status": self.result.exit_status,
-            "seconds": self.result.seconds,
-            "limit": self.limit,
-            "output": self.result.output,
-            "error": self.result.error,
-        }
+        hook, result = self.hook, self.result
+        about = {"stage": hook.stage, "hook": hook.name, "event_id": self.event_id, "limit": self.limit}
+        return {**about, "ok": result.exit_status == 0, **result._asdict()}
 
     def as_text(self) -> str:
         """Return the output of the hook, and the result as one line."""

@@ -43,12 +43,7 @@ def to_data(runner: Runner, health: ImdsHealth) -> Json:
 
 
 def is_healthy(data: Mapping[str, Any]) -> bool:
-    """Return True if no state needs the attention of an operator.
-
-    That is so if IMDS gives good documents without unreadable entries, records are written, this VM's name is known,
-    the daemon is not paused, the disk does not differ from the configuration in force, no event has a failed
-    preparation or a failed approval, and no recover hook has failed and not succeeded since.
-    """
+    """Return True if no state needs an operator: those of exit code 1 of `status` in docs/hook-runner.md."""
     imds, maintenance = data["imds"], data["maintenance"]
     is_sound = imds["ok"] and imds["incomplete_since"] is None and data["records"]["ok"] and data["vm"] is not None
     # the operator who changed the disk expects the change to be in force
@@ -200,13 +195,9 @@ def _event_lines(event: Mapping[str, Any]) -> Iterator[str]:
     yield f"           {event['event_type']} {event['status']}, {affected} ({', '.join(event['resources'])})"
     if event["status"] == "Scheduled" and event["not_before"]:
         yield f"           not before {event['not_before']}, in {event['seconds_left']} s"
+    prepared = f"prepared: {event['prepared']}, " if event["affects_this_vm"] else ""
     by = f" ({event['approval_by']})" if event["approval_by"] else ""
-    approval = f"approval: {event['approval'] or 'none'}{by}"
-    yield (
-        f"           prepared: {event['prepared']}, {approval}"
-        if event["affects_this_vm"]
-        else f"           {approval}"
-    )
+    yield f"           {prepared}approval: {event['approval'] or 'none'}{by}"
     if event["approval_error"]:
         yield f"           the approval failed: {event['approval_error']}"
     if event["reason"]:
