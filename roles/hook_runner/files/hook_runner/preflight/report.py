@@ -19,10 +19,8 @@ class Finding(NamedTuple):
     """One finding.
 
     Attributes:
-        severity: "error" (it does not work, or is not safe), "warning" (probably a mistake) or
-            "info".
-        what: the subject: configuration, policy, hooks, gates, state_directory, run_directory,
-            control_group, status_group, metrics, libraries, other handlers or imds.
+        severity: ERROR (it does not work, or is not safe), WARNING (probably a mistake) or INFO.
+        what: the subject, such as "policy", "hooks" or "imds".
         where: a path, an address, or "".
         text: one sentence.
     """

@@ -36,10 +36,11 @@ class _Server(socketserver.ThreadingMixIn, WSGIServer):
     daemon_threads = True
     request_queue_size = _MOST_WAITING
 
-    def __init__(self, *arguments: Any) -> None:
+    def __init__(self, address: Any, handler: Any) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         # the oldest first
         self._connections: list[socket.socket] = []
-        super().__init__(*arguments)
+        super().__init__(address, handler)
 
     def server_bind(self) -> None:
         """Bind as HTTPServer does, but do not ask DNS for the name of the address: an answer may take long."""
@@ -70,10 +71,6 @@ class _Server(socketserver.ThreadingMixIn, WSGIServer):
         """Log nothing: the client has disconnected, or its time was over."""
 
 
-class _ServerV6(_Server):
-    address_family = socket.AF_INET6
-
-
 def serve(address: str, app: Any) -> None:
     """Answer HTTP requests in threads from now on, by the WSGI application `app`.
 
@@ -81,7 +78,7 @@ def serve(address: str, app: Any) -> None:
     available.
     """
     host, _colon, port = address.rpartition(":")
-    server = make_server(host.strip("[]"), int(port), app, _ServerV6 if ":" in host else _Server, _Handler)
+    server = make_server(host.strip("[]"), int(port), app, _Server, _Handler)
     threading.Thread(target=server.serve_forever, args=(_INTERVAL,), name="metrics", daemon=True).start()
 
 
