@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.push_endpoint import push_endpoint
+from support.ready_hooks.web_server import WebServer
 from support.repository import REPOSITORY
 from support.salt.azure import Azure, simulated
 from support.salt.cluster import Cluster, cluster
@@ -187,8 +187,8 @@ def test_maintenance_of_a_fleet(machines: Machines) -> None:
     here = machines.cluster("web1", "web2")
     balancer = Balancer(here.folder)
     reader = machines.reader(here, *FLEET_SECTIONS, places=balancer.places)
-    with push_endpoint() as endpoint:
-        reader.places["https://hooks.example.com"] = endpoint.url.removesuffix("/endpoint")
+    with WebServer() as endpoint:
+        reader.places["https://hooks.example.com"] = endpoint.url
         reader.go_on("--scenario")
         for number, minion in enumerate(here.minions.values()):
             minion.configure(azure_events={"endpoint": reader.places[f"http://127.0.0.1:{8169 + number}"]})
@@ -211,8 +211,8 @@ def test_maintenance_of_a_fleet(machines: Machines) -> None:
         reader.run(
             "in another terminal", "python3 -m imds_simulator schedule --type Freeze --resources web2 --id " + NOTIFIED
         )
-        approved = wait_until(lambda: [each for each in endpoint.taken if each.change["step"] == "approved"])
-        assert (approved[0].path, approved[0].change["event_id"]) == ("/azure-events", NOTIFIED)
+        approved = wait_until(lambda: [each for each in endpoint.requests if each.json["step"] == "approved"])
+        assert (approved[0].target, approved[0].json["event_id"]) == ("/azure-events", NOTIFIED)
 
 
 @pytest.fixture
@@ -295,8 +295,8 @@ def test_push_to_event_driven_ansible(machines: Machines, web1: Azure) -> None:
     here.minion("web1", azure_events=settings, beacons={"azure_events": [{"interval": 1}]}, **MINION_DIRS)
     here.start()
     headers = ("/etc/salt/azure_events_push.headers", str(here.folder / "headers"))
-    with push_endpoint() as endpoint:
-        places = {"https://eda.example.com:5000/endpoint": endpoint.url, headers[0]: headers[1]}
+    with WebServer() as endpoint:
+        places = {"https://eda.example.com:5000": endpoint.url, headers[0]: headers[1]}
         reader = machines.reader(here, "Push to Event-Driven Ansible", places=places)
         reader.go_on("install -m 0600")
         copied = here.folder / "srv" / "reactor" / "azure_events_push.sls"
@@ -305,9 +305,9 @@ def test_push_to_event_driven_ansible(machines: Machines, web1: Azure) -> None:
         copied.write_text(text.replace(*headers))
         reader.go_on()
         event_id = web1.announce("web1", kind="Freeze", notice="4h")
-        wait_until(lambda: endpoint.taken, "the push")
-        assert endpoint.taken[0].headers["authorization"] == "Bearer TOKEN"
-        assert endpoint.taken[0].change["event"]["event_id"] == event_id
+        wait_until(lambda: endpoint.requests, "the push")
+        assert endpoint.requests[0].headers["authorization"] == "Bearer TOKEN"
+        assert endpoint.requests[0].json["event"]["event_id"] == event_id
 
 
 def certificate(folder: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from support.push_endpoint import Pushed, PushEndpoint, push_endpoint
+from support.ready_hooks.web_server import Request, WebServer
 from support.salt.azure import Azure
 from support.salt.cluster import TREE, Cluster, cluster
 from support.salt.salt_installation import SaltInstallation
@@ -31,14 +31,14 @@ HOSTILE = "{{ 7 * 7 }}: '\n- x"
 
 
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[PushEndpoint]:
-    with push_endpoint() as made:
+def endpoint() -> Iterator[WebServer]:
+    with WebServer() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def here(
-    installation: SaltInstallation, azure: Azure, endpoint: PushEndpoint, tmp_path_factory: pytest.TempPathFactory
+    installation: SaltInstallation, azure: Azure, endpoint: WebServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("reactor")
     headers = folder / "headers"
@@ -61,36 +61,34 @@ def here(
         yield made
 
 
-def wait_for_post(endpoint: PushEndpoint, name: str, **fields: Any) -> Pushed:
+def wait_for_post(endpoint: WebServer, name: str, **fields: Any) -> Request:
     """Return the first post of a reactor file with these members."""
 
-    def found() -> list[Pushed]:
-        posts = [each for each in endpoint.requests if each.path.endswith(name)]
-        return [each for each in posts if fields.items() <= each.change.items()]
+    def found() -> list[Request]:
+        posts = [each for each in endpoint.requests if each.target.endswith(name)]
+        return [each for each in posts if fields.items() <= each.json.items()]
 
     return wait_until(found, f"a post of {name} with {fields}")[0]
 
 
-def test_event_of_two_vms_is_not_approved_without_the_engine(
-    here: Cluster, azure: Azure, endpoint: PushEndpoint
-) -> None:
+def test_event_of_two_vms_is_not_approved_without_the_engine(here: Cluster, azure: Azure, endpoint: WebServer) -> None:
     event_id = azure.announce("vm1", "vm2", kind="Freeze", notice="4h")
     here.minions["vm1"].wait_for_event("scheduled", event_id=event_id)
-    assert wait_for_post(endpoint, HINT, minion="vm1").change == {"minion": "vm1"}
+    assert wait_for_post(endpoint, HINT, minion="vm1").json == {"minion": "vm1"}
     azure.wait_for_polls("vm1", more=3)
     assert azure.approvals(event_id) == []
 
 
-def test_text_of_azure_cannot_change_the_push(here: Cluster, endpoint: PushEndpoint) -> None:
+def test_text_of_azure_cannot_change_the_push(here: Cluster, endpoint: WebServer) -> None:
     data = {"id": "vm1", "event_id": 'A"1', "change": "started", "description": HOSTILE, "sequence": 3}
     here.master.run_runner("event.send", "salt/beacon/vm1/azure_events/started", data)
     pushed = wait_for_post(endpoint, PUSH, id='vm1/A"1/3/started')
-    assert pushed.change["event"]["event_id"] == 'A"1' and pushed.change["event"]["description"] == HOSTILE
+    assert pushed.json["event"]["event_id"] == 'A"1' and pushed.json["event"]["description"] == HOSTILE
     assert pushed.headers["authorization"] == "Bearer t0ken"
     assert pushed.headers["content-type"] == "application/json"
 
 
-def test_step_of_the_engine_is_notified(here: Cluster, endpoint: PushEndpoint) -> None:
+def test_step_of_the_engine_is_notified(here: Cluster, endpoint: WebServer) -> None:
     data = {"event_id": 'A"1', "minions": ["vm1"], "reason": f'vm2: "failed" {HOSTILE}'}
     here.master.run_runner("event.send", "salt/azure_events/A1/held", data)
-    assert wait_for_post(endpoint, NOTIFY, step="held").change == {"step": "held", **data}
+    assert wait_for_post(endpoint, NOTIFY, step="held").json == {"step": "held", **data}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""An HTTP or HTTPS server on the bridge of the hosts, which answers as a test says and keeps the requests."""
+"""An HTTP or HTTPS server, which answers as a test says and keeps the requests."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import json
 import ssl
 import threading
 from collections.abc import Callable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from email.message import Message
 from typing import Any, NamedTuple
+
+from support.salt.http_server import HttpServer, QuietHandler
 
 
 class Request(NamedTuple):
@@ -18,7 +20,7 @@ class Request(NamedTuple):
 
     method: str
     target: str
-    headers: Mapping[str, str]
+    headers: Message
     body: bytes
 
     @property
@@ -35,7 +37,7 @@ class Answer(NamedTuple):
     pause: float = 0.0
 
 
-class WebServer:
+class WebServer(HttpServer):
     """Serves at an IP address while its context is open.
 
     ``context`` is that of TLS; without it, the server speaks plain HTTP.
@@ -45,30 +47,23 @@ class WebServer:
         otherwise: returns the answer to any further request.
     """
 
-    def __init__(self, address: str, context: ssl.SSLContext | None = None) -> None:
+    def __init__(self, host: str = "127.0.0.1", context: ssl.SSLContext | None = None, port: int = 0) -> None:
+        super().__init__(_handler(self), host, port)
         self.requests: list[Request] = []
         self.answers: list[Answer] = []
         self.otherwise: Callable[[Request], Answer] = lambda _request: Answer()
         self.closing = threading.Event()
-        self._server = ThreadingHTTPServer((address, 0), _handler(self))
         if context is not None:
             # each handshake in the thread of its connection: a client that sends nothing delays no other one
-            self._server.socket = context.wrap_socket(
-                self._server.socket, server_side=True, do_handshake_on_connect=False
+            self.server.socket = context.wrap_socket(
+                self.server.socket, server_side=True, do_handshake_on_connect=False
             )
-        self.port: int = self._server.server_port
-        self.url = f"{'https' if context else 'http'}://{address}:{self.port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self.port: int = self.server.server_port
+        self.url = f"{'https' if context else 'http'}://{host}:{self.port}"
 
-    def __enter__(self) -> WebServer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
+    def __exit__(self, *error: object) -> None:
         self.closing.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().__exit__(*error)
 
     def hang(self, _request: Request) -> Answer:
         """Answer only when the server closes."""
@@ -76,14 +71,14 @@ class WebServer:
         return Answer(503)
 
 
-def _handler(server: WebServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+def _handler(server: WebServer) -> type[QuietHandler]:
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
         timeout = 120
 
         def do_any(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            request = Request(self.command, self.path, dict(self.headers), body)
+            request = Request(self.command, self.path, self.headers, body)
             server.requests.append(request)
             answer = server.answers.pop(0) if server.answers else server.otherwise(request)
             self.send_response(answer.status)
@@ -97,8 +92,5 @@ def _handler(server: WebServer) -> type[BaseHTTPRequestHandler]:
                 server.closing.wait(answer.pause)
 
         do_GET = do_POST = do_PATCH = do_any
-
-        def log_message(self, *_arguments: Any) -> None:
-            pass
 
     return Handler

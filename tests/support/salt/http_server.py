@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""An HTTP server on loopback in a thread, whose requests a test handles."""
+"""An HTTP server in a thread, whose requests a test handles."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class QuietHandler(BaseHTTPRequestHandler):
 
 
 class HttpServer:
-    """Serves while its context is open. ``address`` is its URL."""
+    """Serves at an IP address while its context is open. ``address`` is its URL."""
 
-    def __init__(self, handler: type[QuietHandler]) -> None:
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.address = f"http://127.0.0.1:{self.server.server_port}"
+    def __init__(self, handler: type[QuietHandler], host: str = "127.0.0.1", port: int = 0) -> None:
+        self.server = ThreadingHTTPServer((host, port), handler)
+        self.address = f"http://{host}:{self.server.server_port}"
         self._thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
 
     def __enter__(self: Self) -> Self:

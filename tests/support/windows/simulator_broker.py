@@ -13,29 +13,28 @@ import contextlib
 import json
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from support import simulator_process
+from support.ready_hooks.web_server import Answer, Request, WebServer
 from support.simulator_process import Simulator
 
 ADDRESS_VARIABLE = "SIMULATOR_BROKER"
 
 
-class Broker(ThreadingHTTPServer):
+class Broker:
     """POST /start takes the arguments of `simulator_process.start`; POST /stop takes a number and a signal."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
         self.running: list[Simulator] = []
         self.lock = threading.Lock()
 
-    @property
-    def address(self) -> str:
-        """The URL of the broker."""
-        return f"http://127.0.0.1:{self.server_port}"
+    def answer(self, request: Request) -> Answer:
+        actions: dict[str, Callable[[dict[str, Any]], Any]] = {"/start": self.start, "/stop": self.stop}
+        try:
+            return Answer(200, json.dumps(actions[request.target](request.json)).encode())
+        except Exception as error:
+            return Answer(500, json.dumps(f"{type(error).__name__}: {error}").encode())
 
     def start(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Start a simulator, and return its number, addresses and token."""
@@ -56,38 +55,14 @@ class Broker(ThreadingHTTPServer):
         return simulator.stop(arguments["how"])
 
 
-class Handler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        broker = self.server
-        assert isinstance(broker, Broker)
-        arguments = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        actions: dict[str, Callable[[dict[str, Any]], Any]] = {"/start": broker.start, "/stop": broker.stop}
-        try:
-            answer = actions[self.path](arguments)
-        except Exception as error:
-            self._send(500, f"{type(error).__name__}: {error}")
-        else:
-            self._send(200, answer)
-
-    def _send(self, status: int, answer: Any) -> None:
-        body = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Keep the log of the session short."""
-
-
 @contextlib.contextmanager
 def simulator_broker() -> Iterator[str]:
     """Run a broker during the block, and yield its URL; afterwards end its simulators."""
-    with Broker() as broker:
-        threading.Thread(target=broker.serve_forever, daemon=True).start()
-        try:
-            yield broker.address
-        finally:
-            broker.shutdown()
-            for simulator in broker.running:
-                simulator.stop()
+    broker = Broker()
+    try:
+        with WebServer() as server:
+            server.otherwise = broker.answer
+            yield server.url
+    finally:
+        for simulator in broker.running:
+            simulator.stop()

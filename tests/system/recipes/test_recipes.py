@@ -11,15 +11,14 @@ import json
 import re
 import shutil
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.hosts.lab import Lab
+from support.ready_hooks.web_server import Answer, Request, WebServer
 from support.recipes.fleet import Fleet
 from support.recipes.printed import printed_in
 from support.recipes.project import Project, write_connections, write_inventory
@@ -47,29 +46,13 @@ def serve_galaxy(archive: Path) -> Iterator[str]:
     """Serve this archive as a release on a Galaxy server, and yield the URL of its API."""
     version = archive.name.removesuffix(".tar.gz").rpartition("-")[2]
     content = archive.read_bytes()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            path = self.path.partition("?")[0]
-            response = content if path == f"/{archive.name}" else pages.get(path)
-            body = response if isinstance(response, bytes) else json.dumps(response).encode()
-            self.send_response(404 if response is None else 200)
-            self.send_header("Content-Type", "application/gzip" if isinstance(response, bytes) else "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        url = f"http://127.0.0.1:{server.server_port}"
+    with WebServer() as server:
         release: dict[str, Any] = {
             "version": version,
             "href": f"{COLLECTION}versions/{version}/",
             "namespace": {"name": "azure_imds"},
             "collection": {"name": "scheduled_events"},
-            "download_url": f"{url}/{archive.name}",
+            "download_url": f"{server.url}/{archive.name}",
             "artifact": {"filename": archive.name, "sha256": hashlib.sha256(content).hexdigest()},
             "metadata": {"dependencies": {}},
             "signatures": [],
@@ -80,11 +63,16 @@ def serve_galaxy(archive: Path) -> Iterator[str]:
             COLLECTION + "versions/": {"meta": {"count": 1}, "links": {"next": None}, "data": [{"version": version}]},
             release["href"]: release,
         }
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"{url}/api/"
-        finally:
-            server.shutdown()
+
+        def answer(request: Request) -> Answer:
+            path = request.target.partition("?")[0]
+            if path == f"/{archive.name}":
+                return Answer(200, content, {"Content-Type": "application/gzip"})
+            page = pages.get(path)
+            return Answer(200 if page else 404, json.dumps(page).encode(), {"Content-Type": "application/json"})
+
+        server.otherwise = answer
+        yield f"{server.url}/api/"
 
 
 @pytest.mark.follows(README, BY_NAME)

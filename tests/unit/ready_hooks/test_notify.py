@@ -21,8 +21,8 @@ from ready_hooks.core.report import NAMES, Value
 from ready_hooks.hooks.notify import HOOK as NOTIFY
 from ready_hooks.hooks.notify import template
 from ready_hooks.hooks.notify.web_request import parse_url
-from support.push_endpoint import PushEndpoint, push_endpoint
 from support.ready_hooks.clock import Clock
+from support.ready_hooks.web_server import Answer, WebServer
 from support.simulator_process import reserved_port
 
 EVENT = {
@@ -56,8 +56,8 @@ def notify(
         hook.prepare()
 
 
-def kinds(endpoint: PushEndpoint) -> list[str]:
-    return [each.change["change"] for each in endpoint.taken]
+def kinds(endpoint: WebServer) -> list[str]:
+    return [each.json["change"] for each in endpoint.requests]
 
 
 @pytest.mark.parametrize("body", ["{description}", {"text": "{description}"}, {"{description}": ["{text}"]}])
@@ -75,7 +75,7 @@ def test_text_of_an_event_is_no_command_for_slack(
 
 
 def test_record_of_each_stage_is_that_of_a_change(tmp_path: Path) -> None:
-    with push_endpoint() as endpoint:
+    with WebServer() as endpoint:
         token = tmp_path / "token"
         token.write_text("Bearer t0ken\n")
         token.chmod(0o600)
@@ -84,8 +84,8 @@ def test_record_of_each_stage_is_that_of_a_change(tmp_path: Path) -> None:
         notify(tmp_path, "started", endpoint.url, event={"EVENT_STATUS": "Started", "EVENT_NOT_BEFORE": ""}, **given)
         notify(tmp_path, "recover", endpoint.url, event={"EVENT_STATUS": "Started", "EVENT_NOT_BEFORE": ""}, **given)
     assert kinds(endpoint) == ["appeared", "started", "gone"]
-    assert {each.headers["authorization"] for each in endpoint.taken} == {"Bearer t0ken"}
-    record = endpoint.taken[0].change
+    assert {each.headers["authorization"] for each in endpoint.requests} == {"Bearer t0ken"}
+    record = endpoint.requests[0].json
     assert record.pop("id") and record.pop("observed_at").endswith("Z")
     assert record == {
         "schema": "azure_imds.scheduled_events/change/1",
@@ -110,31 +110,32 @@ def test_record_of_each_stage_is_that_of_a_change(tmp_path: Path) -> None:
 
 
 def test_event_that_is_started_at_first_has_appeared(tmp_path: Path) -> None:
-    with push_endpoint() as endpoint:
+    with WebServer() as endpoint:
         notify(tmp_path, "emergency", endpoint.url, change_record=True)
     assert kinds(endpoint) == ["appeared"]
 
 
 def test_another_attempt_has_the_id_of_the_first_and_another_event_has_not(tmp_path: Path) -> None:
-    with push_endpoint(400, 200) as endpoint:
+    with WebServer() as endpoint:
+        endpoint.answers = [Answer(400)]
         for _attempt in range(2):
             notify(tmp_path, "prepare", endpoint.url, change_record=True)
         notify(tmp_path, "recover", endpoint.url, change_record=True)
         # Azure lists the same id again, after its end
         notify(tmp_path, "prepare", endpoint.url, change_record=True)
-    first, repeated, _end, again = [each.change["id"] for each in endpoint.requests]
+    first, repeated, _end, again = [each.json["id"] for each in endpoint.requests]
     assert first == repeated != again
 
 
 def test_required_notification_is_sent_to_an_endpoint_that_is_away_for_a_minute(tmp_path: Path) -> None:
     with contextlib.ExitStack() as opened, reserved_port() as port:
-        endpoints: list[PushEndpoint] = []
+        endpoints: list[WebServer] = []
 
         class Away(Clock):
             def sleep(self, seconds: float) -> None:
                 super().sleep(seconds)
                 if self.now >= 1060 and not endpoints:
-                    endpoints.append(opened.enter_context(push_endpoint(port=port)))
+                    endpoints.append(opened.enter_context(WebServer(port=port)))
 
         clock = Away()
         notify(tmp_path, "prepare", f"http://127.0.0.1:{port}/", clock=clock, change_record=True, required=True)
@@ -149,38 +150,40 @@ def test_required_notification_that_is_not_sent_fails_within_the_time_of_the_run
 
 
 def test_required_notification_of_the_end_is_sent_by_the_next_recovery(tmp_path: Path) -> None:
-    with push_endpoint(200, 401, 200) as endpoint:
+    with WebServer() as endpoint:
+        endpoint.answers = [Answer(), Answer(401)]
         notify(tmp_path, "prepare", endpoint.url, change_record=True, required=True)
         with pytest.raises(HookError, match="401"):
             notify(tmp_path, "recover", endpoint.url, change_record=True, required=True)
         for _again in range(2):
             notify(tmp_path, "recover", endpoint.url, change_record=True, required=True)
-    assert [each.change["change"] for each in endpoint.requests] == ["appeared", "gone", "gone"]
+    assert [each.json["change"] for each in endpoint.requests] == ["appeared", "gone", "gone"]
 
 
 @pytest.mark.parametrize(("required", "status"), [({}, 0), ({"required": True}, 1)])
 def test_refused_notification_is_a_failure_only_if_it_is_required(
     tmp_path: Path, required: dict[str, bool], status: int
 ) -> None:
-    with push_endpoint(403) as endpoint:
+    with WebServer() as endpoint:
+        endpoint.otherwise = lambda _request: Answer(403)
         given = {"url": endpoint.url, "state_directory": str(tmp_path), **required}
         assert cli.main(["notify", "prepare", "--json", json.dumps(given)]) == status
 
 
 def test_prepare_that_runs_again_notifies_once_for_each_event(tmp_path: Path) -> None:
-    with push_endpoint() as endpoint:
+    with WebServer() as endpoint:
         for event_id in ("first", "second", "first", "second"):
             notify(tmp_path, "prepare", endpoint.url, event={"EVENT_ID": event_id})
         notify(tmp_path, "recover", endpoint.url, event={"EVENT_ID": "second"})
-    sent = [(each.change["event_id"], each.change["stage"]) for each in endpoint.taken]
+    sent = [(each.json["event_id"], each.json["stage"]) for each in endpoint.requests]
     assert sent == [("first", "prepare"), ("second", "prepare"), ("first", "recover"), ("second", "recover")]
 
 
 def test_stages_without_a_notification_count_for_the_duration(tmp_path: Path) -> None:
-    with push_endpoint() as endpoint:
+    with WebServer() as endpoint:
         for stage in ("prepare", "started", "recover"):
             notify(tmp_path, stage, endpoint.url, stages=["recover"])
-    assert [(each.change["stage"], each.change["duration"] is None) for each in endpoint.taken] == [("recover", False)]
+    assert [(each.json["stage"], each.json["duration"] is None) for each in endpoint.requests] == [("recover", False)]
 
 
 @pytest.mark.parametrize(
