@@ -257,11 +257,6 @@ def test_proxy_minion_is_refused(minion: Minion) -> None:
     assert "proxy minion" in minion.functions.missing_fun_string("azure_events.list")
 
 
-def test_policy_with_an_error_names_the_place(minion: Minion) -> None:
-    with pytest.raises(SaltInvocationError, match="did you mean type"):
-        minion.call("approve", policy={"rules": [{"when": {"tipe": "Freeze"}, "approve": "now"}]})
-
-
 def test_configuration_of_the_minion_comes_before_its_pillar(tmp_path: Path, azure: Azure) -> None:
     minion = Minion(tmp_path, azure.endpoints["vm1"])
     minion.opts["pillar"] = {"azure_events": {"endpoint": "http://127.0.0.1:9", "resource_name": "vm2"}}

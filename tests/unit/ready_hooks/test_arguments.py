@@ -30,9 +30,7 @@ def test_from_mapping_parses_values_and_adds_defaults() -> None:
     ("given", "subject"),
     [
         ({}, "server"),
-        ({"server": "a", "wiat": 1}, "wiat"),
         ({"server": ["a"]}, "server"),
-        ({"server": "a", "wait": "soon"}, "wait"),
         ([], "options"),
     ],
 )

@@ -23,19 +23,12 @@ def test_times_have_units() -> None:
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"awnser": 5}, "azure_events: unknown key 'awnser'; did you mean answer?"),
         ({"patience": "1h"}, "azure_events: unknown key 'patience'"),
         ([], "azure_events: expected keys with values"),
-        (
-            {"unknown_resources": "aprove"},
-            "azure_events: unknown_resources: unknown value 'aprove'; did you mean approve?",
-        ),
         ({"minions_type": "globb"}, "did you mean glob?"),
         ({"minions": []}, "azure_events: minions: expected a target"),
-        ({"answer": "soon"}, "azure_events: answer: expected seconds"),
         ({"sweep": 1}, "azure_events: sweep: expected at least 10 seconds"),
         ({"at_once": 0}, "azure_events: at_once: expected a whole number"),
-        ({"at_once": True}, "azure_events: at_once: expected a whole number"),
         ({"mapping": {"a": 7}}, "azure_events: mapping: expected a minion id with the name of a VM"),
         ({"mapping": ["a"]}, "azure_events: mapping: expected minion ids with names of VMs"),
         ({"mapping": {"a": "vm1", "b": "VM1"}}, "a and b have the same VM"),

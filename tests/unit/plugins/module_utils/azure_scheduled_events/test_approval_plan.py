@@ -154,19 +154,3 @@ def test_parsed_criteria_hold_the_policy_by_any_of_its_forms():
     assert ApprovalCriteria.parse(Selection(), None, "none", {"quorum": True}, True) == ApprovalCriteria(
         Selection(), None, True, None, "none", {"quorum": True}
     )
-
-
-@pytest.mark.parametrize(
-    "argument, value",
-    [
-        ("policy", "documentd"),
-        ("policy", ["approve"]),
-        ("prepared", "maybe"),
-        ("gates", {"quorum": "yes"}),
-        ("release_others", "yes"),
-    ],
-)
-def test_parsed_criteria_with_an_unusable_value_are_an_error(argument, value):
-    arguments = {"policy": None, "prepared": "none", "gates": None, "release_others": False, argument: value}
-    with pytest.raises(ValueError):
-        ApprovalCriteria.parse(Selection(), **arguments)

@@ -33,7 +33,6 @@ def test_arguments_are_converted():
         ("endpoint", "https://example.com"),
         ("endpoint", 5),
         ("interval", 0.5),
-        ("interval", "often"),
         ("timeout", 1000),
         ("due_within", -1),
         ("resource_name", 7),
