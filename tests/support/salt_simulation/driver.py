@@ -184,3 +184,17 @@ class Driver:
         """Return the announced reason why the last approval was withheld."""
         held = [one.data["reason"] for one in self.announced if one.step == "held"]
         return str(held[-1]) if held else ""
+
+
+def listing(*minions: str) -> Driver:
+    """Return a fleet whose minions list one event of their VMs."""
+    fleet = Driver(*minions)
+    fleet.poll({minion: status(minion, event(*minions)) for minion in minions})
+    return fleet
+
+
+def prepared(*minions: str) -> Driver:
+    """Return a fleet whose minions list one event, and are prepared for it."""
+    fleet = listing(*minions)
+    fleet.prepare(*minions)
+    return fleet

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.salt_simulation.driver import EVENT, Driver, done, event, record, status
+from support.salt_simulation.driver import EVENT, Driver, done, event, listing, prepared, record, status
 
 HIT = event("b", "c")
 
@@ -125,8 +125,7 @@ def test_invalid_answer_affects_its_minion_only(odd: Any) -> None:
     "odd", [done("nonsense"), done("prepared", event_id="other"), None, dict(done("prepared"), reason=7)]
 )
 def test_invalid_answer_to_prepare_withholds_the_approval(odd: Any) -> None:
-    fleet = Driver("b")
-    fleet.poll({"b": status("b", event("b"))})
+    fleet = listing("b")
     fleet.answer("prepare", {"b": odd})
     assert fleet.count("approve_prepared") == 0 and "minion b" in fleet.request("status")["rows"][0]["why_not"]
 
@@ -211,9 +210,7 @@ def test_unrequested_answer_is_ignored() -> None:
 
 
 def test_minion_with_a_false_approval_is_replaced() -> None:
-    fleet = Driver("b", "c")
-    fleet.poll({"b": status("b", HIT), "c": status("c", HIT)})
-    fleet.prepare("b", "c")
+    fleet = prepared("b", "c")
     fleet.answer("approve_prepared", {"b": done("approved")})
     for _number in range(10):
         fleet.wait(15)
@@ -224,9 +221,7 @@ def test_minion_with_a_false_approval_is_replaced() -> None:
 
 
 def test_invalid_answer_keeps_the_preparations_of_the_minion() -> None:
-    fleet = Driver("b")
-    fleet.poll({"b": status("b", event("b"))})
-    fleet.prepare("b")
+    fleet = prepared("b")
     fleet.hint("b")
     fleet.answer("status", {"b": []})
     assert fleet.state.maintenances[EVENT.casefold()].members["b"].record == "prepared"

@@ -11,29 +11,19 @@ import pytest
 
 from azure_events_engine.messages import Hint, Known
 from azure_scheduled_events.tracking import GONE_AFTER, GONE_AFTER_A_RETURN
-from support.salt_simulation.driver import EVENT, Driver, done, event, record, status
+from support.salt_simulation.driver import EVENT, Driver, done, event, listing, prepared, record, status
 
 BOTH = event("vm1", "vm2")
 
 
-def prepared(*minions: str, **settings: object) -> Driver:
-    """Minions of one event, all prepared."""
-    fleet = Driver(*minions, **settings)
-    fleet.poll({minion: status(minion, event(*minions)) for minion in minions})
-    fleet.prepare(*minions)
-    return fleet
-
-
 def test_one_job_prepares_all_minions_of_an_event() -> None:
-    fleet = Driver("vm1", "vm2")
-    fleet.poll({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
+    fleet = listing("vm1", "vm2")
     assert [(ask.minions, ask.kwargs) for ask in fleet.pending("prepare")] == [(("vm1", "vm2"), {"event_id": EVENT})]
     assert fleet.steps == ["draining"]
 
 
 def test_approval_comes_once_when_all_are_prepared() -> None:
-    fleet = Driver("vm1", "vm2")
-    fleet.poll({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
+    fleet = listing("vm1", "vm2")
     fleet.prepare("vm1")
     assert fleet.count("approve_prepared") == 0
     fleet.prepare("vm2")
@@ -61,8 +51,7 @@ def test_vm_that_only_another_minion_lists_withholds_the_approval() -> None:
 
 
 def test_vm_that_left_the_event_does_not_withhold_the_approval() -> None:
-    fleet = Driver("vm1", "vm2")
-    fleet.poll({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
+    fleet = listing("vm1", "vm2")
     fleet.prepare("vm1")
     fleet.prepare("vm2", outcome="no_steps")
     for _answer in range(2):
@@ -75,8 +64,7 @@ def test_vm_that_left_the_event_does_not_withhold_the_approval() -> None:
 
 def test_list_of_a_silent_minion_counts_until_its_key_is_deleted() -> None:
     """vm2 was deleted: its minion does not answer again, and Azure names vm1 alone."""
-    fleet = Driver("vm1", "vm2")
-    fleet.poll({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
+    fleet = listing("vm1", "vm2")
     fleet.prepare("vm1")
     alone = {"vm1": status("vm1", event("vm1"), records=[record()])}
     for _answer in range(3):
@@ -216,8 +204,7 @@ def test_poll_lost_before_the_minion_connected_is_repeated_at_its_first_hint() -
 
 
 def test_minion_with_failing_imds_is_polled_again_soon() -> None:
-    fleet = Driver("vm1", "vm2")
-    fleet.poll({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
+    fleet = listing("vm1", "vm2")
     for _attempt in range(6):
         fleet.prepare("vm1", outcome="unavailable")
         fleet.wait(1)
@@ -251,8 +238,7 @@ def test_refused_approval_is_tried_again_and_its_reason_is_shown() -> None:
 
 @pytest.mark.parametrize("outcome", ["failed", "not_selected", "no_steps", "busy"])
 def test_minion_that_is_not_prepared_holds_the_approval_with_its_answer(outcome: str) -> None:
-    fleet = Driver("vm1", "vm2")
-    fleet.poll({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
+    fleet = listing("vm1", "vm2")
     fleet.prepare("vm1")
     fleet.prepare("vm2", outcome=outcome, reason="step 1 ended with code 7")
     rows = {row["vm"]: row for row in fleet.request("status")["rows"]}
@@ -281,8 +267,7 @@ def test_silent_minion_withholds_the_approval_until_it_answers() -> None:
 
 
 def test_failed_preparation_is_tried_three_times() -> None:
-    fleet = Driver("vm1")
-    fleet.poll({"vm1": status("vm1", event("vm1"))})
+    fleet = listing("vm1")
     for _number in range(4):
         fleet.prepare("vm1", outcome="failed", reason="code 7")
         fleet.answer("status", {"vm1": status("vm1", event("vm1"), records=[record(state="prepare_failed")])})
@@ -377,16 +362,14 @@ def test_two_events_of_one_minion_end_in_one_recovery() -> None:
 
 
 def test_lost_return_of_a_preparation_is_read_from_the_record() -> None:
-    fleet = Driver("vm1")
-    fleet.poll({"vm1": status("vm1", event("vm1"))})
+    fleet = listing("vm1")
     fleet.wait(20)
     fleet.answer("status", {"vm1": status("vm1", event("vm1"), records=[record()])})
     assert fleet.count("approve_prepared") == 1 and fleet.count("prepare") == 1
 
 
 def test_running_preparation_is_not_repeated() -> None:
-    fleet = Driver("vm1")
-    fleet.poll({"vm1": status("vm1", event("vm1"))})
+    fleet = listing("vm1")
     for _number in range(20):
         fleet.wait(30)
         fleet.answer("status", {"vm1": status("vm1", event("vm1"), records=[record(state="preparing")], working=EVENT)})
@@ -395,8 +378,7 @@ def test_running_preparation_is_not_repeated() -> None:
 
 
 def test_interrupted_preparation_is_repeated_within_seconds() -> None:
-    fleet = Driver("vm1")
-    fleet.poll({"vm1": status("vm1", event("vm1"))})
+    fleet = listing("vm1")
     interrupted = status("vm1", event("vm1"), records=[record(state="preparing")])
     for _number in range(2):
         fleet.poll({"vm1": interrupted})
@@ -435,8 +417,7 @@ def test_vm_that_was_named_before_a_restart_counts_until_answers_lack_it() -> No
 
 
 def test_record_takes_precedence_over_the_return() -> None:
-    fleet = Driver("vm1")
-    fleet.poll({"vm1": status("vm1", event("vm1"))})
+    fleet = listing("vm1")
     fleet.poll({"vm1": status("vm1", records=[record()])})
     fleet.prepare("vm1", outcome="not_listed")
     fleet.wait(GONE_AFTER)
@@ -445,23 +426,20 @@ def test_record_takes_precedence_over_the_return() -> None:
 
 
 def test_restarted_minion_is_not_prepared_until_it_reports_it() -> None:
-    fleet = Driver("vm1", "vm2")
-    both = event("vm1", "vm2")
-    fleet.poll({"vm1": status("vm1", both), "vm2": status("vm2", both)})
+    fleet = listing("vm1", "vm2")
     fleet.prepare("vm1")
     fleet.give(Hint("vm1", started=True))
     fleet.prepare("vm2")
     fleet.wait(3)
     assert fleet.count("approve_prepared") == 0 and fleet.count("prepare", "vm1") == 1
-    fleet.answer("status", {"vm1": status("vm1", both, records=[record(this_boot=False)])})
+    fleet.answer("status", {"vm1": status("vm1", BOTH, records=[record(this_boot=False)])})
     assert fleet.count("prepare", "vm1") == 2 and fleet.count("approve_prepared") == 0
     fleet.prepare("vm1")
     assert fleet.count("approve_prepared") == 1
 
 
 def test_forged_starts_of_a_minion_do_not_hold_its_approval() -> None:
-    fleet = Driver("vm1")
-    fleet.poll({"vm1": status("vm1", event("vm1"))})
+    fleet = listing("vm1")
     for _number in range(20):
         fleet.give(Hint("vm1", started=True))
         fleet.wait(1)
@@ -470,15 +448,13 @@ def test_forged_starts_of_a_minion_do_not_hold_its_approval() -> None:
 
 
 def test_old_answers_are_renewed_before_the_approval() -> None:
-    fleet = Driver("vm1", "vm2")
-    both = event("vm1", "vm2")
-    fleet.poll({"vm1": status("vm1", both), "vm2": status("vm2", both)})
+    fleet = listing("vm1", "vm2")
     fleet.prepare("vm1")
     fleet.wait(25)
     fleet.prepare("vm2")
     assert fleet.count("approve_prepared") == 0
     fleet.wait(1)
-    fleet.answer("status", {"vm1": status("vm1", both, records=[record()])})
+    fleet.answer("status", {"vm1": status("vm1", BOTH, records=[record()])})
     assert fleet.count("approve_prepared") == 1
 
 
@@ -616,8 +592,7 @@ def test_one_answer_after_a_start_of_the_engine_is_not_enough() -> None:
 
 
 def test_prepared_minion_whose_imds_gives_no_document_withholds_the_approval() -> None:
-    fleet = Driver("vm1", "vm2")
-    fleet.poll({"vm1": status("vm1", BOTH), "vm2": status("vm2", BOTH)})
+    fleet = listing("vm1", "vm2")
     fleet.prepare("vm1")
     fleet.poll({"vm1": status(None, records=[record()], available=False, reason="IMDS answered 503")})
     fleet.prepare("vm2")

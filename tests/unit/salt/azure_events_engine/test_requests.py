@@ -8,14 +8,12 @@ from __future__ import annotations
 import pytest
 
 from azure_events_engine.text_table import events_as_text, minions_as_text
-from support.salt_simulation.driver import EVENT, Driver, done, event, record, status
+from support.salt_simulation.driver import EVENT, Driver, done, event, listing, prepared, record, status
 
 
 def held_back() -> Driver:
     """vm1 is prepared, vm2 is not."""
-    fleet = Driver("vm1", "vm2")
-    both = event("vm1", "vm2")
-    fleet.poll({"vm1": status("vm1", both), "vm2": status("vm2", both)})
+    fleet = listing("vm1", "vm2")
     fleet.prepare("vm1")
     fleet.prepare("vm2", outcome="no_steps")
     return fleet
@@ -31,8 +29,7 @@ def test_status_has_a_row_for_each_vm() -> None:
 
 
 def test_not_before_that_azure_moves_is_that_of_the_status_and_prepares_nobody_again() -> None:
-    fleet = Driver("vm1")
-    fleet.poll({"vm1": status("vm1", event("vm1"))})
+    fleet = listing("vm1")
     for moved in ("2026-11-22T11:00:00Z", "2026-11-22T13:00:00Z"):
         fleet.poll({"vm1": status("vm1", event("vm1", not_before=moved))})
         assert [row["not_before"] for row in fleet.request("status")["rows"]] == [moved]
@@ -97,9 +94,7 @@ def test_held_event_is_not_approved_until_it_is_released() -> None:
 
 def test_hold_of_an_event_that_is_over_is_one_row_and_outlasts_keep() -> None:
     """It holds the next occurrence, and is on the disk."""
-    fleet = Driver("vm1")
-    fleet.poll({"vm1": status("vm1", event("vm1"))})
-    fleet.prepare("vm1")
+    fleet = prepared("vm1")
     fleet.see_over("vm1")
     fleet.answer("recover", {"vm1": done("recovered")})
     approvals = fleet.count("approve_prepared")
@@ -115,9 +110,7 @@ def test_hold_of_an_event_that_is_over_is_one_row_and_outlasts_keep() -> None:
 
 
 def test_approved_event_cannot_be_held() -> None:
-    fleet = Driver("vm1")
-    fleet.poll({"vm1": status("vm1", event("vm1"))})
-    fleet.prepare("vm1")
+    fleet = prepared("vm1")
     fleet.answer("approve_prepared", {"vm1": done("approved")})
     assert "cannot be taken back" in fleet.request("hold")["error"]
 
@@ -142,8 +135,7 @@ def test_forced_approval_names_all_vms_and_is_recorded() -> None:
 
 
 def test_approval_cannot_be_forced_without_a_prepared_minion() -> None:
-    fleet = Driver("vm1")
-    fleet.poll({"vm1": status("vm1", event("vm1"))})
+    fleet = listing("vm1")
     assert "no minion that it affects is prepared" in fleet.request("approve", force=True)["error"]
 
 
@@ -201,8 +193,7 @@ def test_order_of_a_person_covers_each_type_that_a_minion_listed(restarts: bool)
 
 @pytest.mark.parametrize(("do", "listed", "asked"), [("prepare", True, "prepare"), ("recover", False, "recover")])
 def test_failed_step_is_retried_at_once(do: str, listed: bool, asked: str) -> None:
-    fleet = Driver("vm1")
-    fleet.poll({"vm1": status("vm1", event("vm1"))})
+    fleet = listing("vm1")
     fleet.prepare("vm1", outcome="failed" if listed else "prepared")
     if not listed:
         fleet.see_over("vm1")
@@ -223,9 +214,7 @@ def test_invalid_request_is_an_error(do: str, event_id: str) -> None:
 
 
 def test_maintenance_that_is_over_stays_in_the_status_for_a_while() -> None:
-    fleet = Driver("vm1")
-    fleet.poll({"vm1": status("vm1", event("vm1"))})
-    fleet.prepare("vm1")
+    fleet = prepared("vm1")
     fleet.see_over("vm1")
     fleet.answer("recover", {"vm1": done("recovered")})
     assert fleet.request("status")["rows"][0]["waiting_for"] == "nothing; it is over"
