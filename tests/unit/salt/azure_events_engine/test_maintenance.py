@@ -107,30 +107,24 @@ def test_error_of_imds_does_not_end_the_event() -> None:
     assert fleet.count("recover") == 1
 
 
-@pytest.mark.parametrize("state", ["Scheduled", "Started"])
-def test_event_that_came_back_is_over_after_a_minute_without_it(state: str) -> None:
-    fleet = prepared("vm1")
-    fleet.see_over("vm1")
-    fleet.answer("recover", {"vm1": done("still_listed")})
-    fleet.poll({"vm1": status("vm1", event("vm1", status=state), records=[record()])})
-    fleet.poll({"vm1": status("vm1", records=[record()])})
-    fleet.wait(GONE_AFTER_A_RETURN - 5)
-    fleet.poll({"vm1": status("vm1", records=[record()])})
-    assert fleet.count("recover") == 1
-    fleet.wait(5)
-    fleet.poll({"vm1": status("vm1", records=[record()])})
-    assert fleet.count("recover") == 2
-
-
-@pytest.mark.parametrize("restart_when", ["gone", "over", "listed"])
-def test_event_that_came_back_before_or_after_a_restart_needs_a_minute(restart_when: str) -> None:
-    listed, absent = status("vm1", event("vm1"), records=[record()]), status("vm1", records=[record()])
+@pytest.mark.parametrize(
+    ("restart_when", "state"),
+    [
+        ("never", "Scheduled"),
+        ("never", "Started"),
+        ("gone", "Scheduled"),
+        ("over", "Scheduled"),
+        ("listed", "Scheduled"),
+    ],
+)
+def test_event_that_came_back_is_over_after_a_minute_without_it(restart_when: str, state: str) -> None:
+    absent = status("vm1", records=[record()])
     fleet = prepared("vm1")
     fleet.see_over("vm1")
     fleet.answer("recover", {"vm1": done("recovered" if restart_when == "over" else "still_listed")})
-    if restart_when != "listed":
+    if restart_when in ("gone", "over"):
         fleet.restart()
-    fleet.poll({"vm1": listed})
+    fleet.poll({"vm1": status("vm1", event("vm1", status=state), records=[record()])})
     if restart_when == "listed":
         fleet.restart()
     fleet.poll({"vm1": absent})

@@ -15,6 +15,8 @@ from support.salt.azure import Azure, failing
 from support.salt.scripted import ScriptedImds
 from support.salt.steps_minion import StepsMinion
 
+BOTH, ALONE = ScriptedImds.event("A", "vm1", "vm2"), ScriptedImds.event("A", "vm1")
+
 
 def test_prepared_event_is_approved_once(minion: StepsMinion, azure: Azure) -> None:
     event_id = azure.announce("vm1", "vm2")
@@ -62,35 +64,28 @@ def test_approve_prepared_applies_the_selection_without_minimum_notice(minion: S
     assert minion.approve(event_id, "vm1") == "approved"
 
 
-def test_refusal_of_azure_is_a_failure_with_its_reason(tmp_path: Path, scripted: ScriptedImds) -> None:
+@pytest.fixture
+def prepared(tmp_path: Path, scripted: ScriptedImds) -> StepsMinion:
+    """A minion that is prepared for event A of vm1 and vm2."""
     minion = StepsMinion(tmp_path, scripted.endpoint)
-    scripted.events = [scripted.event("A", "vm1")]
+    scripted.events = [BOTH]
     minion.prepare("A")
+    return minion
+
+
+def test_refusal_of_azure_is_a_failure_with_its_reason(prepared: StepsMinion, scripted: ScriptedImds) -> None:
     scripted.refuses = 400
-    answer = minion.call("approve_prepared", "A", ["vm1"])
+    answer = prepared.call("approve_prepared", "A", ["vm1", "vm2"])
     assert answer["outcome"] == "failed" and "400" in answer["reason"]
 
 
-def test_one_document_without_a_vm_of_the_record_withholds_the_approval(tmp_path: Path, scripted: ScriptedImds) -> None:
-    minion = StepsMinion(tmp_path, scripted.endpoint)
-    whole, short = [scripted.event("A", "vm1", "vm2")], [scripted.event("A", "vm1")]
-    scripted.events = whole
-    minion.prepare("A")
-    scripted.next = [short, whole]
-    answer = minion.call("approve_prepared", "A", ["vm1"])
-    assert answer["outcome"] == "others_affected" and "vm2" in answer["reason"] and scripted.approved == []
-
-
 def test_vm_of_the_record_that_has_left_the_event_does_not_withhold_the_approval(
-    tmp_path: Path, scripted: ScriptedImds
+    prepared: StepsMinion, scripted: ScriptedImds
 ) -> None:
-    minion = StepsMinion(tmp_path, scripted.endpoint)
-    scripted.events = [scripted.event("A", "vm1", "vm2")]
-    minion.prepare("A")
-    scripted.events = [scripted.event("A", "vm1")]
+    scripted.events = [ALONE]
     asked = scripted.asked
     # they span GONE_AFTER
-    assert minion.approve("A", "vm1") == "approved" and scripted.asked == asked + 3
+    assert prepared.approve("A", "vm1") == "approved" and scripted.asked == asked + 3
 
 
 @pytest.mark.parametrize("vms", [["vm1"], ["vm1", "vm2"]])
@@ -109,50 +104,37 @@ def test_second_document_is_read_before_an_approval_and_none_after_it(
 
 def test_one_document_that_names_this_vm_alone_releases_no_other(tmp_path: Path, scripted: ScriptedImds) -> None:
     minion = StepsMinion(tmp_path, scripted.endpoint)
-    short, whole = [scripted.event("A", "vm1")], [scripted.event("A", "vm1", "vm2")]
-    scripted.events = short
+    scripted.events = [ALONE]
     minion.prepare("A")
-    scripted.next = [short, whole]
+    scripted.next = [[ALONE], [BOTH]]
     assert minion.approve("A", "vm1") == "others_affected" and scripted.approved == []
 
 
 def test_no_time_for_a_second_document_withholds_the_approval(
-    tmp_path: Path, scripted: ScriptedImds, monkeypatch: pytest.MonkeyPatch
+    prepared: StepsMinion, scripted: ScriptedImds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    minion = StepsMinion(tmp_path, scripted.endpoint)
-    scripted.events = [scripted.event("A", "vm1", "vm2")]
-    minion.prepare("A")
     monkeypatch.setattr(imds_observation, "POLL_INTERVAL", imds_observation.IMDS_TIMEOUT)
-    assert minion.approve("A", "vm1", "vm2") == "unavailable" and scripted.approved == []
+    assert prepared.approve("A", "vm1", "vm2") == "unavailable" and scripted.approved == []
 
 
 @pytest.mark.parametrize(
-    ("second", "outcome"),
+    ("documents", "ready", "outcome"),
     [
-        ([ScriptedImds.event("A", "vm1", "vm2", "vm3")], "others_affected"),
-        ([ScriptedImds.event("A", "vm2")], "not_affected"),
-        ([ScriptedImds.event("A", "vm1", "vm2", status="Started")], "started"),
-        ([], "not_listed"),
-        ([{}], "unavailable"),
+        ([[ALONE], [BOTH]], ["vm1"], "others_affected"),
+        ([[BOTH], [ScriptedImds.event("A", "vm1", "vm2", "vm3")]], ["vm1", "vm2"], "others_affected"),
+        ([[BOTH], [ScriptedImds.event("A", "vm2")]], ["vm1", "vm2"], "not_affected"),
+        ([[BOTH], [ScriptedImds.event("A", "vm1", "vm2", status="Started")]], ["vm1", "vm2"], "started"),
+        ([[BOTH], []], ["vm1", "vm2"], "not_listed"),
+        ([[BOTH], [{}]], ["vm1", "vm2"], "unavailable"),
+        ([[{**BOTH, "Resources": ["vm1", "vm2", 7]}]], ["vm1", "vm2", "7"], "others_affected"),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    ids=["lacks a VM", "another VM", "not this VM", "started", "no event", "unreadable event", "unreadable VM"],
 )
-def test_second_document_may_withhold_the_approval(
-    tmp_path: Path, scripted: ScriptedImds, second: list[dict[str, Any]], outcome: str
+def test_each_document_may_withhold_the_approval(
+    prepared: StepsMinion, scripted: ScriptedImds, documents: list[Any], ready: list[str], outcome: str
 ) -> None:
-    minion = StepsMinion(tmp_path, scripted.endpoint)
-    scripted.events = [scripted.event("A", "vm1", "vm2")]
-    minion.prepare("A")
-    scripted.next = [scripted.events, second]
-    assert minion.approve("A", "vm1", "vm2") == outcome and scripted.approved == []
-
-
-def test_names_that_cannot_be_read_withhold_the_approval(tmp_path: Path, scripted: ScriptedImds) -> None:
-    minion = StepsMinion(tmp_path, scripted.endpoint)
-    scripted.events = [scripted.event("A", "vm1", "vm2")]
-    minion.prepare("A")
-    scripted.events = [dict(scripted.event("A"), Resources=["vm1", "vm2", 7])]
-    assert minion.approve("A", "vm1", "vm2", "7") == "others_affected" and scripted.approved == []
+    scripted.next = [*documents]
+    assert prepared.approve("A", *ready) == outcome and scripted.approved == []
 
 
 @pytest.mark.parametrize(
