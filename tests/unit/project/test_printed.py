@@ -8,6 +8,8 @@ from __future__ import annotations
 import fnmatch
 import importlib
 import re
+from collections import Counter
+from collections.abc import Mapping
 
 import pytest
 
@@ -60,50 +62,20 @@ WHOLE = [
 # commands that show what the service has logged or does, and change nothing
 READS_ONLY = re.compile(r"journalctl |systemctl status |azure-scheduled-events (status|history)$")
 
-USERS_OF_IMDS = (
-    "timeout 60 sh -c 'while :; do ss -Htne dst 169.254.169.254; done' | grep -o 'uid:[0-9]*' | sort | uniq -c"
-)
-# examples that are too long for one line of code
-INSTALL = "ansible-galaxy collection install --force .cache/collection/azure_imds-scheduled_events-0.1.0.tar.gz"
-INSTALL_SIMULATOR = "pip install ./roles/imds_simulator/files"
 INSTALLS_WHEEL = "tests/functional/simulator_wheel/test_wheel.py installs its wheel"
-RELEASE = (
-    "PATH=$PWD/.venv/bin:$PATH antsibull-changelog release"
-    " --update-existing --reload-plugins --refresh-plugins prevent-removal"
-)
 VERBS_OF_GUIDE = "tests/unit/imds_simulator/test_docs.py runs these verbs as docs/simulator.md prints them"
 STARTED = "serves until it is ended; tests/unit/imds_simulator/test_docs.py starts the same"
-REHEARSAL = "python3 -m imds_simulator exec --scenario live-migration --speed 60 -- ansible-playbook rehearsal.yml"
-IN_DOCKER = "docker run --rm --cap-add NET_ADMIN -e IMDS_SIMULATOR_SCENARIO=user-reboot IMAGE exec -- ./run-tests"
 NO_DOCKER = (
     "needs docker; tests/system/namespace/test_imds_address_page.py runs exec with the rights of such a container"
 )
-CURL_ON_WINDOWS = (
-    "curl.exe --noproxy * --max-time 130 -H Metadata:true"
-    ' "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01"'
-)
-EXCHANGE_ON_WINDOWS = (
-    "ansible windows -m azure_imds.scheduled_events.imds_exchange -a"
-    ' \'{"url": "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01",'
-    ' "headers": {"Metadata": "true"}, "timeout": 130}\''
-)
 IMDS_ADDRESS_TEST = "tests/system/namespace/test_imds_address_page.py"
-PLAN = "event                                        not before            hosts  wave  action   approve  why"
-GET_TOKEN = (
-    'export ARM_TOKEN="$(az account get-access-token --resource https://management.azure.com'
-    ' --query accessToken --output tsv)"'
-)
-AZURE_APPROVES = (
-    "az vm update --resource-group RG --name VM"
-    " --enable-user-reboot-scheduled-events true --enable-user-redeploy-scheduled-events true"
-)
 NEEDS_AZURE = "it needs a subscription of Azure"
-# document -> name -> the test that takes it from the document and runs it
+# document -> name, or its beginning and "..." -> the test that takes it from the document and runs it
 BY_NAME = {
     "README.md": {
         "make rehearsal": "tests/functional/readme/test_readme.py",
         "make collection": "tests/functional/readme/test_readme.py",
-        INSTALL: "tests/functional/readme/test_readme.py",
+        "ansible-galaxy collection install --force ...": "tests/functional/readme/test_readme.py",
         "# /srv/pillar/azure.sls": "tests/functional/readme/test_readme.py",
         "# /etc/salt/master.d/azure.conf": "tests/functional/readme/test_readme.py",
     },
@@ -121,7 +93,7 @@ BY_NAME = {
     },
 }
 
-# document -> name -> the reason why no test runs it as it is printed
+# document -> name, or its beginning and "..." -> the reason why no test runs it as it is printed
 LEFT_OUT = {
     "CONTRIBUTING.md": {
         "make venv": "it made the environment of this test",
@@ -131,7 +103,7 @@ LEFT_OUT = {
         "make docs": "tests/functional/docs_site/test_site.py builds the site",
         ".venv/bin/nox -s unit -- tests/unit/plugins -k policy": "the session runs this test",
         ".venv/bin/python -m pytest tests/unit/hook_runner/maintenance": "the lane of this test runs these tests",
-        RELEASE: "it removes the fragments; the lane lint checks them",
+        "PATH=$PWD/.venv/bin:$PATH antsibull-changelog ...": "it removes the fragments; the lane lint checks them",
         ".venv/bin/nox -l": "it lists the sessions, and runs none",
     },
     "docs/hook-runner.md": {
@@ -143,7 +115,7 @@ LEFT_OUT = {
             "tests/unit/hook_runner/preflight/test_trial.py runs the verb"
         ),
     },
-    "docs/policies.md": {AZURE_APPROVES: NEEDS_AZURE},
+    "docs/policies.md": {"az vm update ...": NEEDS_AZURE},
     "docs/ready-hooks/log.md": {
         "/var/log/azure-events.jsonl {": (
             "the hosts have no logrotate; tests/system/ready_hooks/test_log.py renames the file as logrotate does"
@@ -153,24 +125,26 @@ LEFT_OUT = {
         "# on the Windows minion": "needs Windows; tests/system/windows/minion starts a minion and calls its functions",
     },
     "docs/simulator.md": {
-        INSTALL_SIMULATOR: INSTALLS_WHEEL,
+        "pip install ./roles/imds_simulator/files": INSTALLS_WHEEL,
         "imds-simulator --scenario live-migration": STARTED,
         "imds-simulator --vms web_0,web_1": "tests/unit/imds_simulator/cli/test_serving.py serves such a group",
         "python3 -m venv ~/imds-simulator": "tests/functional/simulator_wheel has its own environment",
         ". ~/imds-simulator/bin/activate": "the same",
-        REHEARSAL: "the playbook is the reader's; tests/system/recipes/test_recipes.py runs one with `exec`",
+        "python3 -m imds_simulator exec ...": (
+            "the playbook is the reader's; tests/system/recipes/test_recipes.py runs one with `exec`"
+        ),
         "python3 -m imds_simulator --check mine.yaml": "the file is the reader's",
     },
     "docs/simulator/imds-address.md": {
         "FROM python:3.12-slim": "needs docker; tests/functional/simulator_wheel runs the wheel",
-        IN_DOCKER: NO_DOCKER,
-        "docker run --detach --name imds --cap-add NET_ADMIN IMAGE": NO_DOCKER,
+        "docker run --rm --cap-add NET_ADMIN ...": NO_DOCKER,
+        "docker run --detach ...": NO_DOCKER,
         "docker run --rm --network container:imds CLIENT": NO_DOCKER,
     },
     "docs/windows.md": {
-        CURL_ON_WINDOWS: "needs Windows",
+        "curl.exe ...": "needs Windows",
         "group_vars/windows.yml": "the connection is the reader's, to a host with Windows",
-        EXCHANGE_ON_WINDOWS: "needs Windows; tests/functional/scenarios/test_windows_page.py runs the module",
+        "ansible windows ...": "needs Windows; tests/functional/scenarios/test_windows_page.py runs the module",
     },
     "roles/hook_runner/README.md": {
         "- name: Database servers leave their cluster before Azure touches them": (
@@ -182,11 +156,11 @@ LEFT_OUT = {
         ),
         "hook_runner_hook_unit_overrides: |": "tests/system/hosts/test_hook_runner_role.py applies it",
         "hook_runner_ready_hooks:": "tests/system/ready_hooks applies the lists of the pages of these hooks",
-        USERS_OF_IMDS: "tests/system/hosts/test_hook_runner_imds.py runs it for three seconds",
+        "timeout 60 sh -c 'while :; do ss ...": "tests/system/hosts/test_hook_runner_imds.py runs it for three seconds",
     },
     "roles/maintenance/README.md": {
-        PLAN: "tests/functional/maintenance/test_maintenance_limits.py reads this table",
-        GET_TOKEN: NEEDS_AZURE,
+        "event     ...": "tests/functional/maintenance/test_maintenance_limits.py reads this table",
+        "export ARM_TOKEN=...": NEEDS_AZURE,
     },
     "roles/imds_simulator/README.md": {
         "imds_simulator_listen: 10.77.0.1:80": (
@@ -240,11 +214,20 @@ def whole_test_of(document: str, language: str) -> str:
     return tests[0] if tests else ""
 
 
+def entries(table: Mapping[str, Mapping[str, str]], document: str, name: str) -> list[str]:
+    """Return the entries of a document that are this name or its beginning."""
+    return [
+        entry
+        for entry in table.get(document, {})
+        if entry == name or (entry.endswith("...") and name.startswith(entry[:-3]))
+    ]
+
+
 def is_run(printed: Printed) -> bool:
     """Return True if a test takes it from the document and runs it."""
     return (
         whole_test_of(printed.document, printed.language) != ""
-        or printed.name in BY_NAME.get(printed.document, {})
+        or entries(BY_NAME, printed.document, printed.name) != []
         or (printed.document, printed.name) in FOLLOWED
     )
 
@@ -257,7 +240,7 @@ def test_all_that_a_document_prints_is_run_or_left_out_for_a_reason(document: st
         # a block without a language is a picture
         if printed.language
         and not (is_run(printed) or READS_ONLY.match(printed.name))
-        and printed.name not in LEFT_OUT.get(document, {})
+        and not entries(LEFT_OUT, document, printed.name)
     ]
     assert unknown == []
 
@@ -265,14 +248,15 @@ def test_all_that_a_document_prints_is_run_or_left_out_for_a_reason(document: st
 def test_nothing_is_listed_that_is_not_printed() -> None:
     printed = [found for document in DOCUMENTS for found in printed_in(document)]
     names = {(found.document, found.name) for found in printed}
-    listed = [(document, name) for table in (BY_NAME, LEFT_OUT) for document in table for name in table[document]]
-    assert set(listed) - names == set()
-    assert [place for place in listed if listed.count(place) > 1] == []
+    tables = (BY_NAME, LEFT_OUT)
+    listed = [(document, entry) for table in tables for document in table for entry in table[document]]
+    shown = Counter((place[0], entry) for table in tables for place in names for entry in entries(table, *place))
+    assert {place: shown[place] for place in listed if shown[place] != 1} == {}
     assert names >= FOLLOWED
     blocks = {(found.document, found.language) for found in printed}
     for pattern, languages, _test in WHOLE:
-        shown = {language for document, language in blocks if fnmatch.fnmatch(document, pattern)}
-        assert set(languages.split()) <= shown, pattern
+        printed_here = {language for document, language in blocks if fnmatch.fnmatch(document, pattern)}
+        assert set(languages.split()) <= printed_here, pattern
     tests = {*(test for *_of, test in WHOLE), *(test for names in BY_NAME.values() for test in names.values())}
     assert [test for test in tests if not (REPOSITORY / test).is_file()] == []
 
