@@ -6,16 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from azure_scheduled_events import Imds, Selection, Tracker
-from azure_scheduled_events.approval import approve
 from azure_scheduled_events.approval_plan import ApprovalCriteria, ApprovalOutcome, plan_approvals
 from azure_scheduled_events.approval_sending import send_approvals
-from azure_scheduled_events.policy import Policy
 from azure_scheduled_events.receipts import Receipts
 from azure_scheduled_events.session import ConnectionOptions, ImdsSession
 from support.simulator_process import Simulator
@@ -167,16 +164,23 @@ def test_damaged_receipts_are_replaced_with_a_warning(azure: Simulator, approver
     assert all(approver.receipts.find(event_id) for event_id in ids)
 
 
-@pytest.mark.parametrize("change", [{"resources": ["vm1", "vm2"]}, {"type": "Redeploy"}])
+@pytest.mark.parametrize(
+    ("kind", "status", "change"),
+    [
+        ("server-error", 500, {"resources": ["vm1", "vm2"]}),
+        ("server-error", 500, {"type": "Redeploy"}),
+        ("bad-request", 400, {"resources": ["vm1", "vm2"]}),
+    ],
+)
 def test_approval_of_a_changed_event_is_not_repeated(
-    azure: Simulator, approver: Approver, change: dict[str, object]
+    azure: Simulator, approver: Approver, kind: str, status: int, change: dict[str, object]
 ) -> None:
     event_id = schedule(azure)
     plan, start = approver.plan(event_id), len(requests_of(azure))
     azure.post(f"/events/{event_id}/change", change)
-    fault(azure, "server-error", method="POST", requests="1")
+    fault(azure, kind, method="POST", requests="1")
     assert approver.send(plan) == {event_id: "failed"}
-    assert approver.posts(start) == [500]
+    assert approver.posts(start) == [status]
 
 
 def test_approval_is_repeated_if_the_event_lists_its_vms_in_another_order(azure: Simulator, approver: Approver) -> None:
@@ -246,53 +250,3 @@ def test_two_refusals_fail_with_the_reason_of_imds(azure: Simulator, approver: A
     (item,), _warnings = send_approvals(approver.session(), plan, approver.receipts)
     assert item.outcome == "failed" and "answered 400" in item.reason
     assert approver.posts(start) == [400, 400]
-
-
-def test_refused_event_that_has_changed_is_not_sent_again(azure: Simulator, approver: Approver) -> None:
-    event_id = schedule(azure)
-    plan, start = approver.plan(event_id), len(requests_of(azure))
-    fault(azure, "bad-request", method="POST")
-    azure.post(f"/events/{event_id}/change", {"resources": ["vm1", "vm2"]})
-    assert approver.send(plan) == {event_id: "failed"} and approver.posts(start) == [400]
-
-
-def approve_for_both(azure: Simulator, folder: Path, event_id: str, between: Callable[[], object]) -> str:
-    """Return the outcome of an approval for vm1 and vm2, with a change between its two documents."""
-    prepared = Policy.from_mapping({"rules": [{"when": {"resources": {"all": ["vm1", "vm2"]}}, "approve": "now"}]})
-    criteria = ApprovalCriteria(Selection.parse({"event_ids": [event_id]}), None, release_others=True, policy=prepared)
-    options = ConnectionOptions(azure.endpoints["vm1"], ("2020-07-01",), "vm1", 60.0)
-    slept: list[float] = []
-
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        between()
-
-    session = ImdsSession(options, clock=lambda: sum(slept), sleep=sleep)
-    (item,) = approve(session, criteria, str(folder), send=True).items
-    return item.outcome
-
-
-def test_approval_for_other_vms_needs_a_second_document(azure: Simulator, tmp_path: Path) -> None:
-    event_id = schedule(azure, resources=["vm1", "vm2"])
-    start = len(requests_of(azure))
-    assert approve_for_both(azure, tmp_path, event_id, lambda: None) == "approved"
-    assert [request["method"] for request in requests_of(azure)[start:]] == ["GET", "GET", "POST"]
-
-
-@pytest.mark.parametrize("first, second", [(["vm1", "vm2", "vm3"], ["vm1", "vm2"]), (["vm1", "vm2"], ["vm1", "vm3"])])
-def test_approval_counts_the_vms_of_both_documents(
-    azure: Simulator, tmp_path: Path, first: list[str], second: list[str]
-) -> None:
-    event_id = schedule(azure, resources=first)
-
-    def change() -> None:
-        azure.post(f"/events/{event_id}/change", {"resources": second})
-
-    assert approve_for_both(azure, tmp_path, event_id, change) == "not_due"
-    assert azure.get(f"/events/{event_id}")["approved_by"] == []
-
-
-def test_approval_of_an_event_that_the_second_document_lacks_is_not_sent(azure: Simulator, tmp_path: Path) -> None:
-    event_id = schedule(azure, resources=["vm1", "vm2"])
-    cancel = partial(azure.post, f"/events/{event_id}/cancel")
-    assert approve_for_both(azure, tmp_path, event_id, cancel) == "not_found"

@@ -14,9 +14,12 @@ import pytest
 from azure_scheduled_events import Selection
 from azure_scheduled_events.approval import approve
 from azure_scheduled_events.approval_plan import ApprovalCriteria
+from azure_scheduled_events.policy import Policy
 from azure_scheduled_events.session import ConnectionOptions, ImdsSession
 from support.simulator_process import Simulator
 from support.transport.fault_helpers import requests_of, schedule
+
+FOR_BOTH = Policy.from_mapping({"rules": [{"when": {"resources": {"all": ["vm1", "vm2"]}}, "approve": "now"}]})
 
 
 class Approver:
@@ -30,13 +33,13 @@ class Approver:
         self,
         *ids: str,
         between: Callable[[], object] = lambda: None,
-        release_others: bool = False,
+        policy: Policy | None = None,
         send: bool = True,
         timeout: float = 60.0,
     ) -> tuple[dict[str, str], list[str]]:
         """Return the outcome of each event, and the methods of the requests; ``between`` changes the events."""
         selection = Selection.parse({"event_ids": ids, "affects": "any"})
-        criteria = ApprovalCriteria(selection, None, release_others=release_others)
+        criteria = ApprovalCriteria(selection, None, release_others=policy is not None, policy=policy)
         options = ConnectionOptions(self.azure.endpoints["vm1"], ("2020-07-01",), "vm1", timeout)
         slept: list[float] = []
 
@@ -56,20 +59,38 @@ def approver(azure: Simulator, tmp_path: Path) -> Approver:
     return Approver(azure, tmp_path)
 
 
-def test_event_of_this_vm_alone_is_approved_after_a_second_document(azure: Simulator, approver: Approver) -> None:
-    event_id = schedule(azure)
-    assert approver.approve(event_id) == ({event_id: "approved"}, ["GET", "GET", "POST"])
+@pytest.mark.parametrize(("policy", "vms"), [(None, ["vm1"]), (FOR_BOTH, ["vm1", "vm2"])], ids=["own", "both"])
+def test_event_is_approved_after_a_second_document(
+    azure: Simulator, approver: Approver, policy: Policy | None, vms: list[str]
+) -> None:
+    event_id = schedule(azure, resources=vms)
+    assert approver.approve(event_id, policy=policy) == ({event_id: "approved"}, ["GET", "GET", "POST"])
 
 
-@pytest.mark.parametrize(("first", "second"), [(["vm1"], ["vm1", "vm2"]), (["vm1", "vm2"], ["vm1"])])
+@pytest.mark.parametrize(
+    ("policy", "first", "second", "outcome"),
+    [
+        (None, ["vm1"], ["vm1", "vm2"], "others_affected"),
+        (None, ["vm1", "vm2"], ["vm1"], "others_affected"),
+        (FOR_BOTH, ["vm1", "vm2", "vm3"], ["vm1", "vm2"], "not_due"),
+        (FOR_BOTH, ["vm1", "vm2"], ["vm1", "vm3"], "not_due"),
+    ],
+    ids=["second names another", "first names another", "first names a third", "second names a third"],
+)
 def test_one_document_without_another_vm_does_not_release_it(
-    azure: Simulator, approver: Approver, first: list[str], second: list[str]
+    azure: Simulator, approver: Approver, policy: Policy | None, first: list[str], second: list[str], outcome: str
 ) -> None:
     event_id = schedule(azure, resources=first)
     change = partial(azure.post, f"/events/{event_id}/change", {"resources": second})
-    outcomes, methods = approver.approve(event_id, between=change)
-    assert outcomes == {event_id: "others_affected"} and "POST" not in methods
+    outcomes, methods = approver.approve(event_id, between=change, policy=policy)
+    assert outcomes == {event_id: outcome} and "POST" not in methods
     assert azure.get(f"/events/{event_id}")["approved_by"] == []
+
+
+def test_event_that_the_second_document_lacks_is_not_approved(azure: Simulator, approver: Approver) -> None:
+    event_id = schedule(azure)
+    outcomes, methods = approver.approve(event_id, between=partial(azure.post, f"/events/{event_id}/cancel"))
+    assert outcomes == {event_id: "not_found"} and "POST" not in methods
 
 
 def test_event_that_only_the_second_document_lists_is_not_approved(azure: Simulator, approver: Approver) -> None:
