@@ -29,29 +29,6 @@ def restarted(watch: Watch, beacons: Beacons, **options: Any) -> Beacons:
     return watch(**options)
 
 
-def test_life_of_an_event(minion: Minion, azure: Azure, watch: Watch) -> None:
-    beacons = watch()
-    event_id = azure.announce("vm1")
-    (first,) = beacons.tick_until(bool)
-    assert first["tag"] == "salt/beacon/minion1/azure_events/scheduled"
-    data = first["data"]
-    assert (data["event_id"], data["id"], data["resource_name"], data["repeated"]) == (event_id, "minion1", "vm1", 0)
-    assert data["first_seen"] == data["changed_at"]
-    azure.start(event_id)
-    (second,) = beacons.tick_until(bool)
-    assert (second["data"]["change"], second["data"]["status"]) == ("started", "Started")
-    assert second["data"]["sequence"] > data["sequence"]
-    assert "status" in second["data"]["fields"]
-    azure.end(event_id)
-    (third,) = beacons.tick_until(bool)
-    assert (third["data"]["change"], third["data"]["outcome"], third["data"]["first_seen"]) == (
-        "gone",
-        "completed",
-        data["first_seen"],
-    )
-    assert beacons.for_seconds(1) == []
-
-
 def test_events_of_other_vms_are_sent_only_with_affects(azure: Azure, watch: Watch) -> None:
     beacons = watch()
     azure.announce("vm2")

@@ -37,6 +37,7 @@ def test_event_is_sent_from_its_announcement_to_its_end(running: Fleet, spare: M
     assert set(scheduled) >= MEMBERS | ABOUT_THE_CHANGE
     assert (scheduled["event_type"], scheduled["status"], scheduled["resources"]) == ("Redeploy", "Scheduled", [SPARE])
     assert (scheduled["id"], scheduled["resource_name"], scheduled["fields"]) == (SPARE, SPARE, [])
+    assert scheduled["first_seen"] == scheduled["changed_at"]
     azure.start(event_id)
     started = spare.wait_for_event("started", event_id=event_id)
     assert (
