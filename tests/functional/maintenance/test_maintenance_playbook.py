@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,13 @@ def test_failed_preparation_is_not_approved_and_all_hosts_recover(azure: Simulat
     assert fleet.approvals() == []
     assert fleet.did("prepare") == {"vm1"} and fleet.did("recover") == {"vm1", "vm2"}
     assert fleet.reasons_of_starts() == ["NotBefore reached"]
+    report = rows(ran)
+    assert report["vm1"]["prepared"] and report["vm2"]["prepared"] is None
+    assert [report[name]["outcome"] for name in ("vm1", "vm2")] == ["completed", "failed"]
+    assert {(row["approval"], row["approved"]) for row in report.values()} == {("not_prepared", None)}
+    assert report["vm1"]["why_not"].startswith("not approved: vm2: the preparation failed: ")
+    assert "the preparation failed" in report["vm2"]["why_not"] and report["vm2"]["recovered"]
+    assert re.search(r"Freeze \S+ of vm1, vm2 is not approved: vm2: the preparation failed", ran.stdout)
 
 
 @pytest.mark.all
