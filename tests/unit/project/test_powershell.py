@@ -62,13 +62,6 @@ def test_module_keeps_all_rules(module: Path) -> None:
     assert problems(module.read_text(encoding="utf-8"), functions) == []
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
-def test_module_is_one_that_sanity_can_check_without_powershell(module: Path) -> None:
-    source = module.read_text(encoding="utf-8")
-    assert source.startswith("#!powershell\n")
-    assert "\n#Requires -Module Ansible.ModuleUtils.Legacy\n" in source
-
-
 @pytest.mark.parametrize("source", BREACHES)
 def test_breach_of_a_rule_is_found(source: str) -> None:
     assert BREACHES[source] in {problem.rule for problem in problems(source)}

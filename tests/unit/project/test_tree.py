@@ -9,6 +9,7 @@ import ast
 import os
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,22 +83,13 @@ def test_no_sanity_check_is_ignored() -> None:
     assert [name for name in FILES if name.parts[:2] == ("tests", "sanity")] == []
 
 
-def test_action_group_has_every_module_that_documents_it() -> None:
-    runtime = yaml.safe_load(text_of(Path("meta/runtime.yml")))
-    modules = {
-        name.stem
-        for name in FILES
-        if name.parent == Path("plugins/modules") and "_attributes.actiongroup" in text_of(name)
-    }
-    assert set(runtime["action_groups"]["scheduled_events"]) == modules
-
-
-def test_version_of_daemon_and_simulator_is_that_of_the_collection() -> None:
+def test_version_of_each_package_is_that_of_the_collection() -> None:
     collection = yaml.safe_load(text_of(Path("galaxy.yml")))["version"]
     for package in ("hook_runner", "imds_simulator"):
         file = Path("roles", package, "files", package, "__init__.py")
         found = re.search(r'^__version__ = "(.+)"$', text_of(file), re.MULTILINE)
         assert found is not None and found[1] == collection, file
+    assert tomllib.loads(text_of(Path("salt/pyproject.toml")))["project"]["version"] == collection
 
 
 def test_copy_for_ansible_follows_the_repository_and_keeps_what_ansible_test_stored(tmp_path: Path) -> None:
