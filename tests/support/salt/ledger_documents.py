@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
 from azure_events_watch.ledger import Ledger, Notice, advance
 from azure_scheduled_events import EventDocument, parse_document
@@ -16,9 +15,9 @@ from support.salt.scripted import ScriptedImds
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 
 
-def document(*events: tuple[str, str], broken: bool = False) -> EventDocument:
-    listed: list[Any] = [ScriptedImds.event(key, "vm1", status=status) for key, status in events]
-    return parse_document(json.dumps({"DocumentIncarnation": 1, "Events": listed + ([None] if broken else [])}))
+def document(*events: tuple[str, str]) -> EventDocument:
+    listed = [ScriptedImds.event(key, "vm1", status=status) for key, status in events]
+    return parse_document(json.dumps({"DocumentIncarnation": 1, "Events": listed}))
 
 
 def after(*documents: EventDocument, ledger: Ledger = Ledger(0)) -> tuple[Ledger, list[Notice]]:

@@ -14,7 +14,6 @@ from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.event import from_environment
 from ready_hooks.core.hook import Run
 from ready_hooks.core.record import Record
-from support.daemon.child_processes import die, fill_up, in_child, on_small_disk
 
 BEFORE, AFTER = {"units": ["a.service"]}, {"units": ["a.service", "b.service"]}
 
@@ -31,39 +30,6 @@ def test_remove_twice_succeeds(record: Record) -> None:
     assert record.load() is None
 
 
-def test_kill_before_the_replacement_keeps_the_last_record(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
-    record.save(BEFORE)
-
-    def work() -> None:
-        monkeypatch.setattr(os, "replace", lambda *_paths, **_folders: die())
-        record.save(AFTER)
-
-    assert in_child(work) == -9
-    assert record.load() == BEFORE
-    record.save(AFTER)
-    assert record.load() == AFTER
-
-
-def test_full_disk_keeps_the_last_record_and_is_an_error(tmp_path: Path) -> None:
-    def work() -> None:
-        tmp_path.chmod(0o700)
-        record = Record(str(tmp_path), "web", "systemd-units")
-        record.save(BEFORE)
-        filler = tmp_path / "filler"
-        fill_up(str(filler))
-        with pytest.raises(HookError, match="No space left on device"):
-            record.save(AFTER)
-        assert record.load() == BEFORE
-        assert sorted(os.listdir(tmp_path)) == ["filler", "web.json"]
-        filler.unlink()
-        record.save(AFTER)
-        assert record.load() == AFTER
-
-    if (status := on_small_disk(str(tmp_path), 64 << 10, work)) == 77:
-        pytest.skip("a disk of its own needs root")
-    assert status == 0
-
-
 def test_lock_of_another_run_ends_with_the_time(record: Record) -> None:
     with record.locked(Deadline(60)):
         now = [0.0]
@@ -71,16 +37,6 @@ def test_lock_of_another_run_ends_with_the_time(record: Record) -> None:
         with pytest.raises(OutOfTime), record.locked(deadline):
             pass
     assert now[0] == 4.5
-
-
-def test_lock_of_a_killed_run_is_free(record: Record) -> None:
-    def work() -> None:
-        with record.locked(Deadline(60)):
-            die()
-
-    assert in_child(work) == -9
-    with record.locked(Deadline(0)):
-        pass
 
 
 def test_lock_in_a_folder_that_is_a_file_is_an_error(tmp_path: Path) -> None:

@@ -160,26 +160,6 @@ def test_unwritable_record_prevents_the_preparation(minion: StepsMinion, azure: 
     assert minion.ran == []
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot sync a folder")
-def test_record_is_on_the_disk_when_the_job_ends(
-    minion: StepsMinion, azure: Azure, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A crash loses what is renamed or removed in a folder that was not synced since."""
-    on_disk: list[str | None] = []
-    sync = os.fsync
-
-    def note(descriptor: int) -> None:
-        sync(descriptor)
-        if Path(os.readlink(f"/proc/self/fd/{descriptor}")) == minion.record.parent:
-            on_disk.append(json.loads(minion.record.read_text())["phase"] if minion.record.exists() else None)
-
-    monkeypatch.setattr(os, "fsync", note)
-    event_id = azure.announce("vm1")
-    assert minion.prepare(event_id) == "prepared" and on_disk[-1:] == ["prepared"]
-    azure.end(event_id)
-    assert minion.recover(event_id) == "recovered" and on_disk[-1:] == [None]
-
-
 def test_status_of_a_minion_without_imds(tmp_path: Path) -> None:
     status = StepsMinion(tmp_path, "http://127.0.0.1:9").call("status")
     assert (status["available"], status["events"], status["records"], status["working"]) == (False, [], [], None)

@@ -32,20 +32,6 @@ def in_turns(one: EventDocument, two: EventDocument, seconds: int) -> list[Event
     return ([one] * seconds + [two] * seconds) * (1800 // seconds)
 
 
-def test_end_needs_documents_for_two_seconds() -> None:
-    assert words(after(THERE, EMPTY, EMPTY, THERE, EMPTY, EMPTY)[1]) == ["scheduled"]
-    assert words(after(THERE, *GONE, EMPTY)[1]) == ["scheduled", "gone"]
-
-
-def test_incomplete_document_ends_nothing() -> None:
-    broken = document(broken=True)
-    assert words(after(THERE, *[broken] * 9)[1]) == ["scheduled"]
-
-
-def test_letter_case_of_an_id_is_ignored() -> None:
-    assert words(after(document(("a", "Scheduled")), document(("A", "Scheduled")))[1]) == ["scheduled"]
-
-
 def test_event_that_is_first_seen_started() -> None:
     (notice,) = after(document(("A", "Started")))[1]
     assert notice.change == "started"
@@ -59,12 +45,6 @@ def test_change_of_a_field_is_sent_with_its_name() -> None:
     moved = THERE._replace(events=tuple(event._replace(not_before=NOON) for event in THERE.events))
     _scheduled, changed = after(THERE, moved)[1]
     assert (changed.change, changed.fields) == ("changed", ("not_before",))
-
-
-def test_step_back_from_started_is_not_sent_and_still_ends_as_started() -> None:
-    notices = after(document(("A", "Started")), *[THERE] * 9, *GONE)[1]
-    assert words(notices) == ["started", "gone"]
-    assert notices[-1].outcome == "completed"
 
 
 def test_id_that_reappears_is_a_new_event() -> None:
@@ -96,12 +76,6 @@ def test_unchanged_document_leaves_the_same_ledger() -> None:
     assert after(THERE, THERE, ledger=ledger)[0] is ledger
 
 
-def test_start_that_one_backend_does_not_know_is_sent_once() -> None:
-    started = document(("A", "Started"))
-    for seconds in (1, 2, 90):
-        assert words(after(*in_turns(THERE, started, seconds))[1]) == ["scheduled", "started"]
-
-
 def test_event_or_vm_that_one_backend_lacks_causes_few_changes() -> None:
     smaller = THERE._replace(events=tuple(event._replace(resources=("vm2",)) for event in THERE.events))
     larger = THERE._replace(events=tuple(event._replace(resources=("vm1", "vm2")) for event in THERE.events))
@@ -114,10 +88,6 @@ def test_event_or_vm_that_one_backend_lacks_causes_few_changes() -> None:
     at_random = random.Random(7)
     for _turn in range(20):
         assert len(after(*[at_random.choice((THERE, EMPTY)) for _poll in range(1000)])[1]) <= 3
-
-
-def test_event_that_reappeared_still_ends() -> None:
-    assert words(after(THERE, *GONE, THERE, *[EMPTY] * 61)[1])[-1] == "gone"
 
 
 def test_next_process_remembers_which_event_came_back() -> None:

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The state file is replaced as a whole, also while other processes read it."""
+"""The state file of a beacon: its content, its damage and its modes."""
 
 from __future__ import annotations
 
 import os
 import stat
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -44,15 +43,3 @@ def test_state_file_is_private_also_in_a_folder_that_was_open(tmp_path: Path) ->
     path = Path(state_file.state_path(str(tmp_path), "one"))
     state_file.write(str(path), {"beacon": "one", "entries": []})
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_state_file_that_another_process_reads_is_replaced(tmp_path: Path) -> None:
-    path = state_file.state_path(str(tmp_path), "one")
-    state_file.write(path, {"beacon": "one", "entries": [1]})
-    with open(path, encoding="ascii") as reader:
-        closing = threading.Timer(0.2, reader.close)
-        closing.start()
-        state_file.write(path, {"beacon": "one", "entries": [2]})
-        closing.join()
-    found = state_file.read(path)
-    assert found is not None and found["entries"] == [2]
