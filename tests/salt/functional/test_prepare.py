@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""prepare, recover and approve_prepared: functions, states and SLS files, and ready hooks of a file root.
+"""prepare, recover and approve_prepared: functions, states and SLS files.
 
 They add arguments, changes and return codes to azure_events_steps.
 """
@@ -9,16 +9,13 @@ They add arguments, changes and return codes to azure_events_steps.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from salt.exceptions import SaltInvocationError
 from salt.loader import minion_mods, utils
 
-from azure_events_steps import hook_records
 from support.salt.azure import Azure
-from support.salt.hook_tree import HookTree
 from support.salt.loaded import CountingMinion
 from support.salt.steps import SUCCEED
 
@@ -129,24 +126,6 @@ def test_sls_files_without_an_event_prepare_by_hand(counting: CountingMinion) ->
     assert [one["event_id"] for one in counting.call("status")["records"]] == [""]
     assert apply(counting, "recover")["result"] is True
     assert counting.ran == ["prepare", "recover"]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="ready hooks run on Linux only")
-def test_hooks_of_the_file_root_prepare_and_recover(
-    counting: CountingMinion, azure: Azure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # the records of this machine do not matter
-    monkeypatch.setattr(hook_records, "FOLDER", str(tmp_path / "records"))
-    tree = HookTree(tmp_path)
-    counting.opts["file_roots"] = {"base": [str(tree.root)]}
-    counting.configure(ready_hooks=[tree.hook(name="a"), tree.hook(name="b")])
-    assert counting.call("check")["outcome"] == "ready"
-    event_id = azure.announce("vm1")
-    assert counting.prepare(event_id) == "prepared"
-    azure.end(event_id)
-    assert counting.recover(event_id) == "recovered"
-    assert tree.ran == ["a prepare", "b prepare", "b recover", "a recover"]
-    assert counting.ran == ["prepare " + event_id, "recover " + event_id]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="ready hooks run on Linux only")

@@ -104,11 +104,6 @@ class Rulebook:
         if self.has_ended():
             raise AssertionError(f"ansible-rulebook ended\n{self.log()}")
 
-    @property
-    def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
-
     def has_ended(self) -> bool:
         return self._process is None or self._process.poll() is not None
 

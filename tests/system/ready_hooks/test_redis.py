@@ -252,7 +252,6 @@ def test_check_and_dry_run_of_a_good_configuration_change_nothing(
         ({"address": "/run/redis/missing.sock"}, "/run/redis/missing.sock"),
         ({"address": f"127.0.0.1:{SENTINEL_PORT}"}, f"127.0.0.1:{SENTINEL_PORT}"),
         ({"password_file": None}, "NOAUTH"),
-        ({"password_file": "/etc/redis-hook/open"}, "/etc/redis-hook/open"),
         ({"user": "nobody"}, "WRONGPASS"),
         ({"master_name": "other"}, "other"),
         ({"sentinels": ["127.0.0.1:1"]}, "127.0.0.1:1"),
@@ -261,7 +260,6 @@ def test_check_and_dry_run_of_a_good_configuration_change_nothing(
 def test_wrong_option_is_found_by_check_and_fails_prepare(
     unchanged: RedisPair, options: dict[str, Any], changes: dict[str, Any], subject: str
 ) -> None:
-    unchanged.first.write("/etc/redis-hook/open", "word", 0o644)
     for verb in ("check", "prepare"):
         result = unchanged.first.hook(HOOK, verb, {**options, **changes})
         assert (result.returncode, subject in result.stderr) == (1, True), result

@@ -92,13 +92,6 @@ def test_plan_approves_an_advice_only_by_id_or_type(plan):
     assert plan(advice, event_ids=["A"]) == [("A", "approve")]
 
 
-def test_plan_approves_an_advice_by_a_rule_that_names_it(plan):
-    advice = event("A", event_type="SpotRebalanceRecommendation")
-    assert plan(advice, policy=Policy.from_mapping({"rules": [{"when": {}, "approve": "now"}]})) == [("A", "not_due")]
-    named = {"when": {"type": "SpotRebalanceRecommendation"}, "approve": "now"}
-    assert plan(advice, policy=Policy.from_mapping({"rules": [named]})) == [("A", "approve")]
-
-
 def test_plan_approves_events_of_others_only_with_release_others(plan):
     both = event("A", resources=("vm1", "vm2"))
     assert plan(both, event_ids=["A"]) == [("A", "others_affected")]
