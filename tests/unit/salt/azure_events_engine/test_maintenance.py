@@ -181,13 +181,6 @@ def test_first_answer_that_lacks_the_event_is_the_reason() -> None:
     assert rows["vm2"] == "it does not list this event for itself"
 
 
-def test_event_stays_started_whatever_a_slower_backend_lists() -> None:
-    fleet = Driver("vm1")
-    fleet.poll({"vm1": status("vm1", event("vm1", status="Started"))})
-    fleet.poll({"vm1": status("vm1", event("vm1"))})
-    assert fleet.count("prepare") == 0
-
-
 def test_poll_lost_before_the_minion_connected_is_repeated_at_its_first_hint() -> None:
     fleet = Driver("vm1")
     fleet.wait(1.5)

@@ -28,24 +28,6 @@ child.wait()
 """
 
 
-def test_command_gets_the_event_in_its_environment(minion: StepsMinion, azure: Azure, tmp_path: Path) -> None:
-    minion.configure(prepare=[f"{ENVIRONMENT} > {tmp_path / 'env'}"])
-    event_id = azure.announce("vm1", "vm2")
-    minion.prepare(event_id)
-    found = dict(line.split("=", 1) for line in (tmp_path / "env").read_text().splitlines() if "=" in line)
-    assert {
-        key: found[key]
-        for key in ("EVENT_ID", "EVENT_TYPE", "EVENT_STATUS", "EVENT_RESOURCES", "EVENT_RESOURCE", "EVENT_STAGE")
-    } == {
-        "EVENT_ID": event_id,
-        "EVENT_TYPE": "Reboot",
-        "EVENT_STATUS": "Scheduled",
-        "EVENT_RESOURCES": "vm1 vm2",
-        "EVENT_RESOURCE": "vm1",
-        "EVENT_STAGE": "prepare",
-    }
-
-
 def test_variables_are_sanitised(tmp_path: Path, scripted: ScriptedImds) -> None:
     minion = StepsMinion(tmp_path, scripted.endpoint)
     minion.configure(prepare=[{"command": shell(ENVIRONMENT)}])

@@ -9,7 +9,6 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -53,17 +52,12 @@ def test_prepare_refuses_an_event_that_its_own_imds_does_not_list(minion: StepsM
     assert minion.ran == [] and not minion.record.exists()
 
 
-@pytest.mark.parametrize(
-    "section",
-    [{"types": ["Reboot"]}, {"sources": "User"}, {"statuses": ["Started"]}, {"minimum_notice": "2d"}],
-    ids=lambda section: next(iter(section)),
-)
-def test_prepare_obeys_its_own_selection(minion: StepsMinion, azure: Azure, section: dict[str, Any]) -> None:
-    minion.configure(**section)
+def test_prepare_obeys_its_own_selection(minion: StepsMinion, azure: Azure) -> None:
+    minion.configure(types=["Reboot"])
     event_id = azure.announce("vm1", kind="Freeze")
     assert minion.prepare(event_id) == "not_selected"
     (event,) = minion.call("status")["events"]
-    assert (event["selected"], event["not_selected_because"]) == (False, next(iter(section)))
+    assert (event["selected"], event["not_selected_because"]) == (False, "types")
 
 
 def test_advice_is_prepared_only_if_types_names_it(minion: StepsMinion, azure: Azure) -> None:

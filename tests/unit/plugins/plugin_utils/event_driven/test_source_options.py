@@ -36,7 +36,6 @@ def test_arguments_are_converted():
         ("timeout", 1000),
         ("due_within", -1),
         ("resource_name", 7),
-        ("api_version", []),
         ("api_version", "2020-07-01\r\n"),
     ],
 )
