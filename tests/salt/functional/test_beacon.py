@@ -6,12 +6,10 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from salt.crypt import AsyncAuth
 
 from azure_events_watch import watcher
 from support.salt.azure import Azure, failing
@@ -48,20 +46,15 @@ def test_selection_of_statuses_still_sends_the_end_of_what_was_sent(azure: Azure
     assert changes(beacons.tick_until(bool)) == ["gone"]
 
 
-def test_end_is_repeated_with_growing_pauses_until_the_recovery(
-    counting: CountingMinion, azure: Azure, watch: Watch
-) -> None:
+def test_end_is_repeated_until_the_recovery(counting: CountingMinion, azure: Azure, watch: Watch) -> None:
     beacons = watch(on=counting, repeat=1)
     event_id = azure.announce("vm1")
     counting.prepare(event_id)
     beacons.tick_until(bool)
-    began = time.monotonic()
     azure.cancel(event_id)
     beacons.tick_until(lambda events: "gone" in changes(events))
-    for times, earliest in ((1, 1), (2, 3), (3, 7)):
-        (again,) = beacons.tick_until(bool)
-        assert (again["data"]["change"], again["data"]["repeated"]) == ("gone", times)
-        assert time.monotonic() - began > earliest
+    (again,) = beacons.tick_until(bool)
+    assert (again["data"]["change"], again["data"]["repeated"]) == ("gone", 1)
     beacons = restarted(watch, beacons, on=counting, repeat=1)
     assert changes(beacons.tick_until(bool)) == ["gone"]
     counting.recover(event_id)
@@ -80,25 +73,6 @@ def test_end_of_an_event_known_from_the_record_is_sent(counting: CountingMinion,
         gone["data"]["event_type"],
         gone["data"]["resources"],
     ) == ("gone", event_id, "Reboot", ["vm1"])
-
-
-def test_listed_events_are_repeated_at_once_after_a_restart_of_the_master(azure: Azure, watch: Watch) -> None:
-    beacons = watch()
-    lasts, over = azure.announce("vm1"), azure.announce("vm1")
-    beacons.tick_until(lambda events: len(events) == 2)
-    azure.cancel(over)
-    beacons.tick_until(bool)
-    key = ("pki", "minion1", "master")
-    try:
-        for aes in ("one", "two"):
-            AsyncAuth.creds_map[key] = {"aes": aes}
-            (again,) = beacons.tick_until(bool)
-            assert (again["data"]["event_id"], again["data"]["repeated"] > 0) == (lasts, True)
-            assert beacons.for_seconds(1) == []
-    finally:
-        # as between two connections
-        del AsyncAuth.creds_map[key]
-    assert beacons.for_seconds(1) == []
 
 
 def test_state_file_is_not_written_while_nothing_changes(minion: Minion, azure: Azure, watch: Watch) -> None:
@@ -132,17 +106,6 @@ def test_event_is_forgotten_after_gone_for(minion: Minion, azure: Azure, watch: 
     assert changes(beacons.tick_until(bool)) == ["gone"]
     beacons.tick_until(lambda _fired: minion.call("watch_status")["azure_events"]["events"] == [])
     assert beacons.for_seconds(1) == []
-
-
-def test_refresh_sends_nothing_twice_and_leaves_one_thread(azure: Azure, watch: Watch) -> None:
-    beacons = watch()
-    azure.announce("vm1")
-    beacons.tick_until(bool)
-    for _turn in range(4):
-        beacons.refresh()
-        assert beacons.for_seconds(0.7) == []
-    (thread,) = watcher_threads()
-    assert thread.daemon
 
 
 def test_refresh_during_a_hanging_request_leaves_one_thread(azure: Azure, watch: Watch) -> None:
@@ -184,17 +147,6 @@ def test_restart_sends_the_ends_of_events_that_ended_meanwhile(minion: Minion, a
     assert gone["data"]["sequence"] > events["sequence"]
 
 
-def test_restart_repeats_listed_events_and_not_ends(minion: Minion, azure: Azure, watch: Watch) -> None:
-    beacons = watch()
-    over, lasting = azure.announce("vm1"), azure.announce("vm1", kind="Freeze")
-    beacons.tick_until(lambda events: len(events) == 2)
-    azure.cancel(over)
-    beacons.tick_until(bool)
-    beacons = restarted(watch, beacons)
-    again = beacons.tick_until(bool) + beacons.for_seconds(2)
-    assert [(event["data"]["event_id"], event["data"]["change"]) for event in again] == [(lasting, "scheduled")]
-
-
 def test_unknown_is_not_gone(minion: Minion, azure: Azure, watch: Watch) -> None:
     beacons = watch(timeout=1)
     azure.announce("vm1")
@@ -206,9 +158,7 @@ def test_unknown_is_not_gone(minion: Minion, azure: Azure, watch: Watch) -> None
         assert restarted(watch, beacons, timeout=1).for_seconds(4) == []
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b"\xff\xfe", b'{"version": 1, "entries": [{}], "checked": "x"}', b'{"version": 99}']
-)
+@pytest.mark.parametrize("content", [b"{", b'{"version": 99}'])
 def test_damaged_state_file_is_logged_once_and_replaced(
     minion: Minion, azure: Azure, watch: Watch, caplog: Any, content: bytes
 ) -> None:
