@@ -80,18 +80,6 @@ def test_run_whose_host_was_taken_over_does_not_recover_it(azure: Simulator, fle
 
 
 @pytest.mark.all
-def test_note_exists_from_before_the_preparation_until_after_the_recovery(
-    azure: Simulator, fleet: Fleet, tmp_path: Path
-) -> None:
-    azure.post("/events", LATE)
-    has_note = f"test -e {tmp_path}/{{{{ inventory_hostname }}}}/notes/note.json"
-    ran = fleet.maintain(has_note, recover=has_note)
-    assert ran.returncode == 0, ran.stdout
-    assert fleet.did("prepare") == fleet.did("recover") == {"vm1", "vm2"}
-    assert fleet.note("vm1") is fleet.note("vm2") is None
-
-
-@pytest.mark.all
 def test_note_cannot_be_written_then_nothing_is_prepared(azure: Simulator, tmp_path: Path) -> None:
     azure.post("/events", FREEZE)
     fleet = Fleet(
