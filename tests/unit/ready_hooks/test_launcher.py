@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from ready_hooks import hooks
 from support.repository import REPOSITORY
 
 FILES = REPOSITORY / "roles" / "ready_hooks" / "files"
@@ -29,12 +28,6 @@ def launch(program: Path, *arguments: str, **environment: str) -> subprocess.Com
         env={"PATH": os.environ["PATH"], **environment},
         check=False,
     )
-
-
-def test_every_hook_has_a_link() -> None:
-    links = {path.name for path in FILES.iterdir() if path.is_symlink()}
-    assert links == set(hooks.NAMES)
-    assert all(os.readlink(FILES / name) == "run" for name in links)
 
 
 def test_launcher_runs_the_hook_of_the_link_name(tmp_path: Path) -> None:
