@@ -125,9 +125,7 @@ def test_fewer_forks_than_hosts_warn_only_under_host_pinned(check, strategy, for
 @pytest.mark.parametrize(
     ("limits", "batch", "subject"),
     [
-        ({"at_most": "0%"}, None, "maintenance_at_most"),
         ({"at_most": 1, "group": "no_such_group"}, None, "maintenance_group"),
-        ({"deadline": "soon"}, None, "maintenance_deadline"),
         ({"at_most": 1}, ["vm1"], "serial"),
     ],
 )
