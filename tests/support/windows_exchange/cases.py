@@ -300,13 +300,6 @@ def check(case: Case, perform: Perform, clock: Callable[[], float] = time.monoto
         assert "status" not in result
 
 
-def check_refused(options: Mapping[str, Any], named: str, perform: Perform) -> None:
-    """Perform a call with options that are refused."""
-    result = perform(options, {})
-    assert result["failed"] is True
-    assert f" {named} " in f" {result['msg']} "
-
-
 @contextlib.contextmanager
 def _server(case: Case) -> Iterator[tuple[str, list[Received]]]:
     if case.replies is None:
