@@ -6,13 +6,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from support.salt.http_server import HttpServer, QuietHandler
+from support.ready_hooks.web_server import Answer, Request, WebServer
 
 
-class ScriptedImds(HttpServer):
+class ScriptedImds(WebServer):
     """An IMDS with answers that a test sets, which Azure can give and the simulator cannot."""
 
     def __init__(self, name: str = "vm1") -> None:
+        super().__init__()
+        self.otherwise = self._answer
+        self.endpoint = self.url
         # None: requests for the instance metadata fail
         self.name: str | None = name
         # the error that they fail with
@@ -23,37 +26,17 @@ class ScriptedImds(HttpServer):
         self.approved: list[str] = []
         # status of the answers to approvals
         self.refuses = 200
-        script = self
 
-        class Handler(QuietHandler):
-            protocol_version = "HTTP/1.1"
-
-            def answer(self, status: int, content: Any) -> None:
-                body = json.dumps(content).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def do_GET(self) -> None:
-                if "/instance" in self.path:
-                    self.answer(
-                        500 if script.name is None else 200, {"compute": {"name": script.name}, "error": script.error}
-                    )
-                    return
-                script.asked += 1
-                if script.next:
-                    script.events = script.next.pop(0)
-                self.answer(200, {"DocumentIncarnation": 1, "Events": script.events})
-
-            def do_POST(self) -> None:
-                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                script.approved += [one["EventId"] for one in request["StartRequests"]]
-                self.answer(script.refuses, {"error": "refused"} if script.refuses != 200 else {})
-
-        super().__init__(Handler)
-        self.endpoint = self.address
+    def _answer(self, request: Request) -> Answer:
+        if request.method == "POST":
+            self.approved += [one["EventId"] for one in request.json["StartRequests"]]
+            return as_json(self.refuses, {"error": "refused"} if self.refuses != 200 else {})
+        if "/instance" in request.target:
+            return as_json(500 if self.name is None else 200, {"compute": {"name": self.name}, "error": self.error})
+        self.asked += 1
+        if self.next:
+            self.events = self.next.pop(0)
+        return as_json(200, {"DocumentIncarnation": 1, "Events": self.events})
 
     @staticmethod
     def event(event_id: str, *resources: str, kind: str = "Freeze", status: str = "Scheduled") -> dict[str, Any]:
@@ -66,3 +49,7 @@ class ScriptedImds(HttpServer):
             "EventSource": "Platform",
         }
         return dict(listed, Resources=list(resources)) if resources else listed
+
+
+def as_json(status: int, content: Any) -> Answer:
+    return Answer(status, json.dumps(content).encode(), {"Content-Type": "application/json"})
