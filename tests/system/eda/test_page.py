@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from support.daemon.documents import blocks
 from support.eda.three_hosts import NAMES
 from support.eda.web_hook import WebHook, change_of, notify_entry
 from support.repository import REPOSITORY
@@ -21,18 +22,14 @@ PAGE = (REPOSITORY / "docs" / "event-driven.md").read_text(encoding="utf-8")
 COLLECTION = "azure_imds.scheduled_events"
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-
-
 def ruleset(name: str) -> dict[str, Any]:
     (found,) = yaml.safe_load((RULEBOOKS / f"{name}.yml").read_text(encoding="utf-8"))
     assert isinstance(found, dict)
     return found
 
 
-INVENTORY, VARIABLES, SENDER, SOURCES, RULE = map(yaml.safe_load, blocks("yaml"))
-INSTALL, PUSHED = blocks("sh")
+INVENTORY, VARIABLES, SENDER, SOURCES, RULE = map(yaml.safe_load, blocks(PAGE, "yaml"))
+INSTALL, PUSHED = blocks(PAGE, "sh")
 
 
 def test_rulebooks_differ_in_their_sources_alone() -> None:

@@ -28,7 +28,7 @@ from azure_scheduled_events.hook_input import HookInput
 from ready_hooks import hooks
 from ready_hooks.cli import COMMON
 from ready_hooks.core.arguments import from_mapping
-from support.daemon.documents import quoted, rows
+from support.daemon.documents import blocks, quoted, rows
 from support.repository import REPOSITORY
 
 pytestmark = pytest.mark.all
@@ -136,9 +136,7 @@ def test_kinds_of_steps_and_their_variables_are_listed() -> None:
 
 
 def test_ready_hooks_that_are_shown_have_valid_options() -> None:
-    examples = [
-        yaml.safe_load(text) for text in re.findall(r"^```yaml\n(.*?)^```$", REFERENCE, re.MULTILINE | re.DOTALL)
-    ]
+    examples = [yaml.safe_load(text) for text in blocks(REFERENCE, "yaml")]
     steps = [
         step
         for example in examples
@@ -153,7 +151,7 @@ def test_ready_hooks_that_are_shown_have_valid_options() -> None:
 
 def test_steps_of_a_windows_minion_are_valid_and_no_ready_hooks() -> None:
     (section,) = re.findall(r"^## Windows minions\n(.*?)^## ", GUIDE, re.MULTILINE | re.DOTALL)
-    (text,) = re.findall(r"^```yaml\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    (text,) = blocks(section, "yaml")
     configuration = parse_configuration(yaml.safe_load(text)["azure_events"])
     refuse_ready_hooks(configuration)
     assert configuration.prepare and configuration.recover
