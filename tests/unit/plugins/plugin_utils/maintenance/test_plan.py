@@ -86,16 +86,6 @@ def test_at_most_takes_the_earliest_events():
     assert actions(fleet(A, B, C, earlier), at_most=2) == {"D": TAKEN, "A": TAKEN, "B": FULL, "C": FULL}
 
 
-def test_most_severe_event_goes_first_at_the_same_time():
-    kinds = ["Freeze", "Terminate", "Unheard", "Redeploy"]
-    hosts = fleet(*(event(name, vm, event_type=kind) for name, vm, kind in zip("ABCD", "abcd", kinds)))
-    assert [each["event_type"] for each in plan(hosts).events] == ["Terminate", "Redeploy", "Freeze", "Unheard"]
-
-
-def test_event_whose_not_before_has_passed_counts_before_those_that_can_wait():
-    assert actions(fleet(event("A", "a", minute=0), B), at_most=1) == {"A": TAKEN, "B": FULL}
-
-
 def test_advice_waits_for_later_interruptions():
     advice = event("A", "a", event_type="SpotRebalanceRecommendation", minute=10)
     assert actions(fleet(advice, B), at_most=1) == {"B": TAKEN, "A": FULL}
