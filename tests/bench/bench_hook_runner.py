@@ -14,7 +14,6 @@ them alike.
 
 from __future__ import annotations
 
-import compileall
 import json
 import os
 import random
@@ -36,11 +35,9 @@ from support.repository import REPOSITORY
 from support.simulator_process import Simulator
 from support.wait import wait_until
 
-PACKAGES = (
-    REPOSITORY / "roles" / "hook_runner" / "files" / "hook_runner",
-    REPOSITORY / "plugins" / "module_utils" / "azure_scheduled_events",
-)
-COMMAND = "import sys; sys.path.insert(0, %r); from hook_runner.cli.main import main; sys.exit(main())"
+# of the hook runner and of the helper
+SOURCES = [str(REPOSITORY / each) for each in ("roles/hook_runner/files", "plugins/module_utils")]
+COMMAND = "import sys; sys.path[:0] = %r; from hook_runner.cli.main import main; sys.exit(main())"
 # the measured process gets no settings of the developer, and Python uses its bytecode
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 
@@ -48,8 +45,9 @@ PATH = "/metadata/scheduledevents?api-version=2020-07-01"
 INTERVAL = float(os.environ.get("INTERVAL", "1"))
 # seconds before the measurement: imports, first answers, caches
 WARM_UP = 5.0
+# events
+PENDING = 1000
 
-IMPORT = "import requests, time; time.sleep(3600)"
 # the loop of the sample in Microsoft's documentation
 PLAIN = """
 import requests, time
@@ -80,21 +78,11 @@ STAMP = "#!/bin/sh\nexec date +%%s.%%N > %s\n"
 CURL = "while :; do curl -fsS -H Metadata:true '%s' >/dev/null; sleep 1; done"
 
 
-def install(folder: Path) -> Path:
-    """Copy and compile both packages; return the folder for the import path."""
-    for package in PACKAGES:
-        shutil.copytree(package, folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))
-    if not compileall.compile_dir(str(folder), quiet=1):
-        raise RuntimeError("the daemon cannot be compiled")
-    return folder
-
-
 class Daemon:
     """The daemon of one VM: call `hook` for each hook, then `start`. ``config`` are keys of config.yml."""
 
-    def __init__(self, library: Path, folder: Path, endpoint: str, **config: Any) -> None:
+    def __init__(self, folder: Path, endpoint: str, **config: Any) -> None:
         self.folder = folder
-        self._library = library
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir()
         folder.chmod(0o755)
@@ -114,7 +102,7 @@ class Daemon:
     def start(self) -> int:
         """Start or restart the daemon, and return its process id at once."""
         self.kill()
-        program = COMMAND % str(self._library)
+        program = COMMAND % SOURCES
         command = [sys.executable, "-I", "-c", program, "run", "--config", str(self.folder / "config.yml")]
         with open(self.folder / "log", "ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=ENVIRONMENT)
@@ -148,8 +136,8 @@ class Usage(NamedTuple):
 class Comparison:
     """Programs by name, which run until the end of `measure`."""
 
-    def __init__(self, azure: Simulator, library: Path, folder: Path) -> None:
-        self._azure, self._library, self._folder = azure, library, folder
+    def __init__(self, azure: Simulator, folder: Path) -> None:
+        self._azure, self._folder = azure, folder
         self._pids: dict[str, int] = {}
         self._processes: list[subprocess.Popen[bytes]] = []
         self._daemons: list[Daemon] = []
@@ -160,7 +148,7 @@ class Comparison:
         self._pids[name] = process.pid
 
     def add_daemon(self, name: str) -> None:
-        daemon = Daemon(self._library, self._folder / ("of-" + name), self._azure.endpoints[name], interval=INTERVAL)
+        daemon = Daemon(self._folder / ("of-" + name), self._azure.endpoints[name], interval=INTERVAL)
         self._daemons.append(daemon)
         # measure the second start, because only the first one makes the folders
         daemon.start()
@@ -205,7 +193,7 @@ def resident(pid: int) -> float:
     return int(next(line for line in lines if line.startswith("VmRSS:")).split()[1]) / 1024
 
 
-def idle(seconds: float, library: Path, folder: Path) -> None:
+def idle(seconds: float, folder: Path) -> None:
     """Compare the programs without an event."""
     names = {
         "daemon": "the daemon",
@@ -216,73 +204,48 @@ def idle(seconds: float, library: Path, folder: Path) -> None:
     }
     groups = {name: {"kind": "standalone", "vms": {name: {}}} for name in names}
     with simulator_process.start({"groups": groups}, ["--quiet"]) as azure:
-        comparison = Comparison(azure, library, folder)
+        comparison = Comparison(azure, folder)
         comparison.add_daemon("daemon")
         host, port = azure.endpoints["urllib3"].rpartition("/")[2].split(":")
         comparison.add_command("urllib3", [sys.executable, "-c", URLLIB3 % (host, int(port), INTERVAL)])
         comparison.add_command("session", [sys.executable, "-c", SESSION % (address(azure, "session"), INTERVAL)])
         comparison.add_command("plain", [sys.executable, "-c", PLAIN % (address(azure, "plain"), INTERVAL)])
-        comparison.add_command("import", [sys.executable, "-c", IMPORT])
         if shutil.which("curl") and shutil.which("bash"):
             comparison.add_command("curl", ["bash", "-c", CURL % (azure.endpoints["curl"] + PATH)])
         used = comparison.measure(seconds)
+    print_usage(f"Without an event, one poll a second, for {seconds:g} s", names, used)
+
+
+def busy(seconds: float, folder: Path) -> None:
+    """Compare them with pending events: one affects the VM of the daemon, the others another VM."""
+    names = {"busy": "the daemon", "session": "requests.Session, kept alive"}
+    groups = {"set": {"kind": "availability_set", "vms": {name: {} for name in (*names, "other")}}}
+    vms = ["busy", *["other"] * (PENDING - 1)]
+    events = [{"type": "Freeze", "resources": [vm], "notice": "5h"} for vm in vms]
+    with simulator_process.start({"groups": groups, "events": events}, ["--quiet"]) as azure:
+        comparison = Comparison(azure, folder)
+        comparison.add_daemon("busy")
+        comparison.add_command("session", [sys.executable, "-c", SESSION % (address(azure, "session"), INTERVAL)])
+        used = comparison.measure(seconds)
+    print_usage(f"With {PENDING} pending events, one poll a second, for {seconds:g} s", names, used)
+
+
+def print_usage(title: str, names: dict[str, str], used: dict[str, Usage]) -> None:
+    """Print the usage of the programs with these names that ran, beside that of the first one, the daemon."""
+    daemon = next(iter(names))
     rows = [
-        [names[name], f"{used[name].cpu:.2f}", ratio(used["daemon"].cpu, used[name].cpu), f"{used[name].memory:.1f}"]
-        for name in names
+        [text, f"{used[name].cpu:.2f}", ratio(used[daemon].cpu, used[name].cpu), f"{used[name].memory:.1f}"]
+        for name, text in names.items()
         if name in used
     ]
-    rows.append(["python3 -c 'import requests'", "-", "-", f"{used['import'].memory:.1f}"])
-    print_table(
-        f"Without an event, one poll a second, for {seconds:g} s",
-        ["", "CPU, s per hour", "daemon / this", "resident, MiB"],
-        rows,
-    )
+    print_table(title, ["", "CPU, s per hour", "daemon / this", "resident, MiB"], rows)
 
 
-def busy(seconds: float, library: Path, folder: Path) -> None:
-    """Compare them with pending events: one affects the VM of each daemon, the others another VM."""
-    counts = (1, 10, 1000)
-    groups = {
-        f"g{count}": {
-            "kind": "availability_set",
-            "vms": {f"{kind}{count}": {} for kind in ("daemon", "session", "other")},
-        }
-        for count in counts
-    }
-    events = [
-        {"type": "Freeze", "resources": [f"{'other' if number else 'daemon'}{count}"], "notice": "5h"}
-        for count in counts
-        for number in range(count)
-    ]
-    with simulator_process.start({"groups": groups, "events": events}, ["--quiet"]) as azure:
-        comparison = Comparison(azure, library, folder)
-        for count in counts:
-            comparison.add_daemon(f"daemon{count}")
-            comparison.add_command(
-                f"session{count}", [sys.executable, "-c", SESSION % (address(azure, f"session{count}"), INTERVAL)]
-            )
-        used = comparison.measure(seconds)
-    rows = []
-    for count in counts:
-        ours, other = used[f"daemon{count}"], used[f"session{count}"]
-        row = [
-            f"{count}",
-            f"{ours.cpu:.2f}",
-            f"{other.cpu:.2f}",
-            ratio(ours.cpu, other.cpu),
-            f"{ours.memory:.1f}",
-            f"{other.memory:.1f}",
-        ]
-        rows.append(row)
-    columns = ["events", "daemon, CPU s per hour", "requests.Session", "ratio", "daemon, MiB", "requests.Session"]
-    print_table(f"With pending events, one poll a second, for {seconds:g} s", columns, rows)
-
-
-def delays(events: int, library: Path, folder: Path) -> None:
+def delays(events: int, folder: Path) -> None:
     """Measure the time from the appearance of events, at random moments between two polls, to their prepare hook."""
     found = []
     with simulator_process.start({"groups": {"one": {"kind": "standalone", "vms": {"vm1": {}}}}}, ["--quiet"]) as azure:
-        daemon = Daemon(library, folder / "vm1", azure.endpoints["vm1"])
+        daemon = Daemon(folder / "vm1", azure.endpoints["vm1"])
         stamp = daemon.folder / "stamp"
         daemon.hook("prepare/10-stamp", STAMP % stamp)
         daemon.hook("recover/10-stamp", f"#!/bin/sh\nexec rm {stamp}\n")
@@ -313,10 +276,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        library = install(folder / "library")
-        idle(seconds, library, folder)
-        busy(0.75 * seconds, library, folder)
-        delays(events, library, folder)
+        idle(seconds, folder)
+        busy(0.75 * seconds, folder)
+        delays(events, folder)
 
 
 if __name__ == "__main__":
