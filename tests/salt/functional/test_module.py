@@ -15,7 +15,7 @@ import pytest
 from salt.exceptions import CommandExecutionError, SaltInvocationError
 from salt.loader import minion_mods
 
-from support.salt.azure import MEMBERS, Azure, failing
+from support.salt.azure import MEMBERS, Azure
 from support.salt.loaded import Minion
 from support.salt.ticks import watcher_threads
 
@@ -88,13 +88,6 @@ def test_imds_failure_is_an_error_but_not_of_pending(tmp_path: Path) -> None:
     pending = nowhere.call("pending")
     assert (pending["available"], pending["pending"]) == (False, False)
     assert "no connection" in pending["reason"]
-
-
-def test_empty_body_is_not_an_empty_list(minion: Minion, azure: Azure) -> None:
-    with failing(azure, "empty"):
-        with pytest.raises(CommandExecutionError, match="answered 200"):
-            minion.call("list", timeout=2)
-        assert minion.call("pending", timeout=1)["available"] is False
 
 
 def test_wait(minion: Minion, azure: Azure) -> None:
