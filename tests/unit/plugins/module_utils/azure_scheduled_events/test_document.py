@@ -185,15 +185,10 @@ def test_incarnation_is_a_number_or_none(value, number, warned):
     assert bool(parsed.warnings) is warned
 
 
-@pytest.mark.parametrize("value", ["", None, ...])
-def test_a_scheduled_event_without_time_is_due_now(value):
-    found, warnings = only(NotBefore=value)
-    assert found.not_before is None and len(warnings) == 1
-    assert found.seconds_left(datetime.now(timezone.utc)) == 0.0
-
-
-@pytest.mark.parametrize("value", ["garbage", "Mon, 32 Foo", 1234567890, {}, "Sat, 31 Feb 2026 10:00:00 GMT"])
-def test_malformed_date_is_due_now_with_a_warning(value):
+@pytest.mark.parametrize(
+    "value", ["", None, ..., "garbage", "Mon, 32 Foo", 1234567890, {}, "Sat, 31 Feb 2026 10:00:00 GMT"]
+)
+def test_a_scheduled_event_without_a_readable_time_is_due_now_with_a_warning(value):
     found, warnings = only(NotBefore=value)
     assert found.not_before is None
     assert found.seconds_left(datetime.now(timezone.utc)) == 0.0
