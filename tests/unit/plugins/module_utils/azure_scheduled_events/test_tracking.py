@@ -201,16 +201,6 @@ def test_a_known_event_without_vms_is_not_readable_until_a_document_lists_them()
     assert tracker.observe(document(1, event("a"))).events["a"].readable
 
 
-def test_a_copy_and_its_original_do_not_change_each_other():
-    tracker = Tracker()
-    tracker.observe(document(0, event(resources=("vm1", "vm2"))))
-    tracker.observe(document(1, event()))
-    copied = tracker.copy()
-    assert vms(copied.observe(document(3, event()))) == {"vm1"}
-    assert not copied.observe(document(4)).events["a"].listed and not copied.observe(document(7)).events
-    assert vms(tracker.observe(document(3, event(resources=("vm1", "vm2"))))) == {"vm1", "vm2"} and not tracker.returned
-
-
 def test_an_unchanged_body_changes_nothing():
     tracker = Tracker()
     first = document(0, event())
