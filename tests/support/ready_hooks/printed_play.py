@@ -16,7 +16,6 @@ The first YAML block of the page has to be a complete play, with the comment `# 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -94,12 +93,7 @@ def printed_play(page: str, folder: Path, *hosts: WorkloadHost) -> Iterator[Prin
     """
     collections = REPOSITORY / ".cache" / "trees" / "ansible"
     copy_tree(REPOSITORY, collections)
-    environment = own_environment(folder) | {
-        "PATH": f"{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/sbin:/bin",
-        "ANSIBLE_COLLECTIONS_PATH": str(collections),
-        "ANSIBLE_CONNECTION_PLUGINS": str(REPOSITORY / "tests" / "support" / "hosts" / "connection"),
-        "PYTHONPATH": str(REPOSITORY / "tests"),
-    }
+    environment = {**own_environment(folder), "ANSIBLE_COLLECTIONS_PATH": str(collections)}
     by_name = {host.host.name: host.host for host in hosts}
     with closing(Project(folder / page, environment)) as project, azure_of(by_name, folder) as azure:
         yield PrintedPlay(page, project, [RoleHost(host, folder, hooks=()) for host in by_name.values()], azure)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import yaml
 
 from support.hosts.host import Host
 from support.recipes.printed import find
+from support.repository import REPOSITORY
 
 # seconds; only a command that hangs takes so long
 TIMEOUT = 300.0
@@ -109,9 +111,18 @@ class Project:
 
 
 def own_environment(home: Path) -> dict[str, str]:
-    """Return a user's environment with this home directory, and without variables of Ansible."""
+    """Return the environment of a user of Ansible with this home directory, who reaches the hosts of the lab."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "PYTHON"))}
-    return {**kept, "HOME": str(home), "LC_ALL": "C.UTF-8", "ANSIBLE_NOCOLOR": "1"}
+    tests = REPOSITORY / "tests"
+    return {
+        **kept,
+        "PATH": f"{Path(sys.executable).parent}:{kept['PATH']}",
+        "HOME": str(home),
+        "LC_ALL": "C.UTF-8",
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_CONNECTION_PLUGINS": str(tests / "support" / "hosts" / "connection"),
+        "PYTHONPATH": str(tests),
+    }
 
 
 def write_inventory(project: Project, group: str, hosts: Mapping[str, Host], folder: str = "") -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,13 +22,11 @@ from support.recipes.project import TIMEOUT, Project, own_environment
 from support.repository import REPOSITORY
 from tools.repository.collection_tree import copy_tree
 
-BIN = Path(sys.executable).parent
-
 
 def galaxy(home: Path, *arguments: str) -> None:
     """Run ansible-galaxy in a copy of the checkout, as a user with this home directory."""
     tree = copy_tree(REPOSITORY, REPOSITORY / ".cache" / "trees" / "recipes")
-    command = [str(BIN / "ansible-galaxy"), "collection", *arguments]
+    command = ["ansible-galaxy", "collection", *arguments]
     ran = subprocess.run(
         command, cwd=tree, env=own_environment(home), capture_output=True, text=True, timeout=TIMEOUT, check=False
     )
@@ -86,14 +83,8 @@ def project(request: pytest.FixtureRequest, home: Path, tmp_path: Path) -> Itera
 
     A test fails if it does not use a command or another block of its marker.
     """
-    environment = own_environment(home)
-    environment |= {
-        "PATH": f"{BIN}:{environment['PATH']}",
-        "ANSIBLE_CONNECTION_PLUGINS": str(REPOSITORY / "tests" / "support" / "hosts" / "connection"),
-        "PYTHONPATH": str(REPOSITORY / "tests"),
-    }
     followed = [find(mark.args[0], name) for mark in request.node.iter_markers("follows") for name in mark.args[1:]]
-    made = Project(tmp_path / "project", environment)
+    made = Project(tmp_path / "project", own_environment(home))
     for printed in followed:
         if printed.kind == FILE:
             made.write(printed.name, printed.text)
