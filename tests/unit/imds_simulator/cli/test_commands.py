@@ -312,7 +312,7 @@ def test_check_survives_a_reader_of_its_problems_that_has_gone(tmp_path):
 
 def test_verb_survives_a_reader_that_has_gone_and_takes_effect(frozen_simulator):
     control = {"IMDS_SIMULATOR_CONTROL": frozen_simulator.control}
-    arguments = ("schedule", "--name", "piped", "--type", "Freeze", "--resources", "vm1")
+    arguments = ("schedule", "--name", "piped", "--type", "freeze", "--resources", "vm1")
     assert run_without_reader(*arguments, **control) == (SIGPIPE, "")
     assert frozen_simulator.get("/events/piped")["type"] == "Freeze"
     assert run_without_reader("approve", "nothing", stream="stderr", **control) == (SIGPIPE, "")

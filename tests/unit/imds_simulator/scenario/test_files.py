@@ -76,6 +76,9 @@ changes: [{after: 1, after_start: 1, notice: 1}] | events[0].changes[0].after_st
 changes: [{after: 1}] | events[0].changes[0]: the change is empty; give an action or a member to change
 changes: [{action: impact}] | events[0].changes[0]: the key impact_for is missing; an impact needs a duration
 changes: [{action: cancel, type: Reboot}] | events[0].changes[0].type: action cancel does not take type
+changes: [{after: 1, notise: 1}] | events[0].changes[0].notise: unknown key (did you mean notice?)
+changes: [{action: impact, impact_for: soon}] | events[0].changes[0].impact_for: 'soon' is not a duration: ...
+changes: [[]] | events[0].changes[0]: [] is not a mapping
 """
 # what replaces a part of GOOD, and the first problem that it has
 WRONG_PARTS = r"""
