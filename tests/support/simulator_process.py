@@ -28,6 +28,8 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[2] / "roles" / "imds_simulator" / "files"
+# what Python runs for the simulator
+MODULE = ("-m", "imds_simulator")
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -189,9 +191,20 @@ def reserved_port() -> Iterator[int]:
 
 def run(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run ``python -m imds_simulator`` with these arguments and without input; the options are of subprocess.run."""
-    command = [sys.executable, "-m", "imds_simulator", *map(str, arguments)]
+    command = [sys.executable, *MODULE, *map(str, arguments)]
     given: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "timeout": 120, "env": environment()}
     return subprocess.run(command, text=True, check=False, **{**given, **options})
+
+
+def spawn(*arguments: object, program: Sequence[str] = MODULE, **options: Any) -> subprocess.Popen[str]:
+    """Start the simulator with these arguments, without input, and return its process; ``options`` are of Popen.
+
+    ``program``: what Python runs, with its own arguments.
+    """
+    pipe = subprocess.PIPE
+    given: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe, "env": environment()}
+    command = [sys.executable, *program, *map(str, arguments)]
+    return subprocess.Popen(command, text=True, **{**given, **options})
 
 
 def environment() -> dict[str, str]:

@@ -16,7 +16,6 @@ import time
 
 import pytest
 
-from imds_simulator.__main__ import main
 from imds_simulator.namespace.messages import Failure, Step
 from imds_simulator.namespace.refusal import refused_namespace
 from imds_simulator.scenario.groups import Address
@@ -25,11 +24,9 @@ from support import simulator_process
 from support.other_user import USER
 from support.simulator.at_imds_address import CLIENT, NEEDS_NAMESPACES
 
-# without a network of its own, and with one
-PLACES = pytest.mark.parametrize(
-    "place", [(), pytest.param(("--imds-address",), marks=NEEDS_NAMESPACES)], ids=["network-kept", "own-network"]
-)
-AS_MODULE = ("-m", "imds_simulator")
+AT_IMDS_ADDRESS = pytest.param(("exec", "--quiet", "--imds-address"), marks=NEEDS_NAMESPACES, id="own-network")
+IN_THIS_NETWORK = pytest.param(("exec", "--quiet"), id="network-kept")
+JOINED = pytest.param(("join", "--vm", "vm1"), marks=NEEDS_NAMESPACES, id="join")
 # delays the forwarded SIGINT so long that it is never sent
 NO_SECOND_INTERRUPT = (
     "-c",
@@ -37,14 +34,13 @@ NO_SECOND_INTERRUPT = (
     "from imds_simulator.__main__ import main; sys.exit(main())",
 )
 CHILD = """
-import json, os, sys, urllib.request
+import json, os, urllib.request
 endpoints = json.loads(os.environ["IMDS_SIMULATOR_ENDPOINTS"])
 assert list(endpoints) == ["vm1", "vm2"] and endpoints["vm1"] == os.environ["IMDS_SIMULATOR_ENDPOINT"]
 url = endpoints["vm2"] + "/metadata/scheduledevents?api-version=2020-07-01"
 request = urllib.request.Request(url, headers={"Metadata": "true"})
 print(json.load(urllib.request.urlopen(request))["DocumentIncarnation"])
 print(json.load(urllib.request.urlopen(os.environ["IMDS_SIMULATOR_CONTROL"] + "/health"))["ok"])
-sys.exit(int(sys.argv[1]))
 """
 COUNT_INTERRUPTS = """
 import os, signal, sys, time
@@ -60,37 +56,35 @@ sys.exit(len(counted))
 
 
 def execute(*arguments, **variables):
-    command = [sys.executable, *AS_MODULE, "exec", *arguments]
-    environment = {**simulator_process.environment(), **variables}
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    return simulator_process.run("exec", *arguments, env={**simulator_process.environment(), **variables})
 
 
-@pytest.mark.parametrize("code", [0, 7])
-def test_exec_returns_the_exit_code_of_the_command(code):
-    done = execute(
-        "--scenario", "live-migration", "--clock", "manual", "--", sys.executable, "-c", CHILD, str(code)
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (code, "1\nTrue\n")
+def test_command_has_the_addresses_of_all_vms_and_of_the_control_api():
+    done = execute("--scenario", "live-migration", "--clock", "manual", "--", sys.executable, "-c", CHILD)
+    assert (done.returncode, done.stdout) == (0, "1\nTrue\n"), done.stderr
     assert "control http://" in done.stderr
 
 
-@PLACES
-def test_exec_of_a_signalled_command_has_the_exit_code_of_a_shell(place):
-    done = execute("--quiet", *place, "--", "sh", "-c", "kill -9 $$")
-    assert done.returncode == 137 and done.stderr == ""
-
-
+@pytest.mark.parametrize("verb", [IN_THIS_NETWORK, AT_IMDS_ADDRESS, JOINED])
 @pytest.mark.parametrize(
-    "command, code, text",
-    [("/nonexistent/command", 127, "No such file or directory"), ("/etc/passwd", 126, "Permission denied")],
+    "command, code, problem",
+    [
+        (["sh", "-c", "exit 7"], 7, ""),
+        (["sh", "-c", "kill -9 $$"], 137, ""),
+        (["no-such-program"], 127, "imds_simulator: cannot run no-such-program: No such file or directory\n"),
+        (["/etc/passwd"], 126, "imds_simulator: cannot run /etc/passwd: Permission denied\n"),
+    ],
+    ids=["failed", "killed", "missing", "not-executable"],
 )
-def test_exec_of_a_missing_command_has_the_exit_code_of_a_shell(command, code, text, capsys):
-    assert main(["exec", "--quiet", "--", command]) == code
-    assert capsys.readouterr().err == f"imds_simulator: cannot run {command}: {text}\n"
+def test_exit_code_of_a_command_is_that_of_a_shell(verb, command, code, problem, frozen_simulator):
+    environment = {**simulator_process.environment(), "IMDS_SIMULATOR_CONTROL": frozen_simulator.control}
+    done = simulator_process.run(*verb, "--", *command, env=environment)
+    assert (done.returncode, done.stderr) == (code, problem)
 
 
 def test_exec_runs_inside_exec_because_ports_are_free_by_default():
-    inner = [sys.executable, *AS_MODULE, "exec", "--quiet", "--", "sh", "-c", "echo $IMDS_SIMULATOR_CONTROL"]
+    show = ["sh", "-c", "echo $IMDS_SIMULATOR_CONTROL"]
+    inner = [sys.executable, "-m", "imds_simulator", "exec", "--quiet", "--", *show]
     done = execute("--quiet", "--", "sh", "-c", 'echo $IMDS_SIMULATOR_CONTROL; "$@"', "sh", *inner)
     assert (done.returncode, done.stderr) == (0, "")
     outer_control, inner_control = done.stdout.split()
@@ -106,36 +100,28 @@ def test_a_command_does_not_get_the_options_of_its_simulator():
     assert done.stdout.split() == [f"IMDS_SIMULATOR_{name}" for name in ("CONTROL", "ENDPOINT", "ENDPOINTS")]
 
 
-def start_exec(*command, simulator=AS_MODULE, place=()):
-    """Start ``exec`` in a process group of its own and wait until its command runs."""
-    process = subprocess.Popen(
-        [sys.executable, *simulator, "exec", *place, "--", *command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-        env=simulator_process.environment(),
-    )
+def start(*words, **options):
+    """Start ``exec`` in a process group of its own and wait until its command has printed ``up``."""
+    process = simulator_process.spawn(*words, stderr=subprocess.DEVNULL, start_new_session=True, **options)
     assert process.stdout.readline() == "up\n"
     return process
 
 
-@PLACES
+@pytest.mark.parametrize("verb", [IN_THIS_NETWORK, AT_IMDS_ADDRESS])
 @pytest.mark.parametrize("how, name", [(signal.SIGTERM, "TERM"), (signal.SIGHUP, "HUP")])
-def test_exec_forwards_signals(how, name, place):
-    script = f"trap 'exit 5' {name}; echo up; while :; do sleep 0.05; done"
-    process = start_exec("sh", "-c", script, place=place)
+def test_exec_forwards_signals(how, name, verb):
+    process = start(*verb, "--", "sh", "-c", f"trap 'exit 5' {name}; echo up; while :; do sleep 0.05; done")
     process.send_signal(how)
     assert process.wait(60) == 5
     process.stdout.close()
 
 
 @pytest.mark.parametrize(
-    "simulator, group, count", [(NO_SECOND_INTERRUPT, True, 1), (AS_MODULE, True, 2), (AS_MODULE, False, 1)]
+    "program, group, count",
+    [(NO_SECOND_INTERRUPT, True, 1), (simulator_process.MODULE, True, 2), (simulator_process.MODULE, False, 1)],
 )
-def test_exec_forwards_sigint_after_a_second_only(simulator, group, count):
-    process = start_exec(sys.executable, "-c", COUNT_INTERRUPTS, str(count), simulator=simulator)
+def test_exec_forwards_sigint_after_a_second_only(program, group, count):
+    process = start("exec", "--", sys.executable, "-c", COUNT_INTERRUPTS, str(count), program=program)
     command = int(process.stdout.readline())
     began = time.monotonic()
     if group:
@@ -144,7 +130,7 @@ def test_exec_forwards_sigint_after_a_second_only(simulator, group, count):
         assert process.stdout.readline() == "!\n"
     process.send_signal(signal.SIGINT)
     assert process.wait(90) == count
-    assert simulator is NO_SECOND_INTERRUPT or time.monotonic() - began >= 1
+    assert program is NO_SECOND_INTERRUPT or time.monotonic() - began >= 1
     process.stdout.close()
 
 
@@ -184,9 +170,7 @@ def test_a_user_needs_no_rights_and_keeps_the_own_id_and_files(as_user):
 
 
 @NEEDS_NAMESPACES
-def test_command_at_the_address_is_a_usual_one():
-    assert execute("--imds-address", "--", "there-is-no-such-program").returncode == 127
-    # a closed pipe ends a program
+def test_closed_pipe_ends_a_program_at_the_address():
     ignored = execute("--quiet", "--imds-address", "--", "grep", "SigIgn", "/proc/self/status").stdout.split()[1]
     assert int(ignored, 16) & (1 << (signal.SIGPIPE - 1)) == 0
 

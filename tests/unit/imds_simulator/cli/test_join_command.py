@@ -15,11 +15,9 @@ from imds_simulator.__main__ import main
 from support import simulator_process
 from support.other_user import USER
 from support.simulator.at_imds_address import CLIENT, NEEDS_NAMESPACES
-from support.simulator.raw_http import send_request
 
 TOKEN = "a-token-of-tests"
 TRIO = {"groups": {"web": {"kind": "scale_set", "vms": {f"web_{number}": {} for number in range(3)}}}}
-AS_MODULE = ("-m", "imds_simulator")
 # asks every twentieth of a second whether the VM and the simulator exist
 QUICK = (
     "-c",
@@ -50,24 +48,9 @@ while True:
 """
 
 
-def start(*words, simulator=AS_MODULE):
+def start(*words, **more):
     """Start a verb in a process group of its own."""
-    return subprocess.Popen(
-        [sys.executable, *simulator, *words],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env=simulator_process.environment(),
-    )
-
-
-def delete_vm(sim, kind="Terminate"):
-    """Let an event of a manual clock delete web_1."""
-    sim.post("/events", {"type": kind, "resources": ["web_1"], "name": "end", "started_for": 5})
-    sim.post("/events/end/approve")
-    sim.advance(60)
+    return simulator_process.spawn(*words, stdin=subprocess.PIPE, start_new_session=True, **more)
 
 
 def start_join(sim, *command, vm="web_1", **more):
@@ -111,9 +94,8 @@ def test_a_vm_is_identified_by_the_source_address_of_the_scenario(start_process,
     monkeypatch.chdir(tmp_path)
     vms = {f"vm{number}": {"source": f"127.0.1.{number}"} for number in (1, 2)}
     sim = start_process({"groups": {"web": {"vms": {**vms, "far": {"source": "203.0.113.9"}}}}})
-    process = start("join", "--vm", "vm2", "--control", sim.control, "--", sys.executable, "-c", CLIENT)
-    out, err = process.communicate(timeout=60)
-    assert json.loads(out)["vm"] == "vm2", err
+    done = simulator_process.run("join", "--vm", "vm2", "--control", sim.control, "--", sys.executable, "-c", CLIENT)
+    assert json.loads(done.stdout)["vm"] == "vm2", done.stderr
     with pytest.raises(SystemExit, match="2"):
         main(["join", "--vm", "far", "--control", sim.control, "--", "true"])
     assert "--vm: cannot connect to far from its source address 203.0.113.9" in capfd.readouterr().err
@@ -127,16 +109,6 @@ def test_signals_reach_the_command_and_the_processes_that_it_waits_for(start_pro
     process.send_signal(how)
     process.communicate(timeout=60)
     assert process.returncode == 5
-
-
-@NEEDS_NAMESPACES
-@pytest.mark.parametrize(
-    "command, code", [(["sh", "-c", "exit 7"], 7), (["sh", "-c", "kill -9 $$"], 137), (["/nonexistent"], 127)]
-)
-def test_exit_codes_are_those_of_a_shell(start_process, command, code):
-    process = start("join", "--vm", "web_1", "--control", start_process(TRIO).control, "--", *command)
-    process.communicate(timeout=60)
-    assert process.returncode == code
 
 
 @NEEDS_NAMESPACES
@@ -169,7 +141,7 @@ print(get(), flush=True)
 @NEEDS_NAMESPACES
 def test_a_command_outlives_its_simulator_at_an_address_that_refuses(start_process):
     sim = start_process(TRIO)
-    process = start_join(sim, sys.executable, "-c", UNTIL_REFUSED, simulator=QUICK)
+    process = start_join(sim, sys.executable, "-c", UNTIL_REFUSED, program=QUICK)
     sim.stop()
     _out, err = process.communicate(timeout=60)
     assert (process.returncode, err.count("\n")) == (3, 1)
@@ -190,18 +162,26 @@ def test_processes_that_outlive_join_find_an_address_that_refuses(start_process,
 @NEEDS_NAMESPACES
 def test_a_join_inside_another_one_does_not_reach_its_vm(start_process):
     sim = start_process(TRIO)
-    inner = [sys.executable, *AS_MODULE, "join", "--vm", "web_2", "--", sys.executable, "-c", NAME_AFTER_A_LINE]
+    client = [sys.executable, "-c", NAME_AFTER_A_LINE]
+    inner = [sys.executable, "-m", "imds_simulator", "join", "--vm", "web_2", "--", *client]
     _out, err = start_join(sim, *inner).communicate("\n", timeout=60)
     assert "ConnectionResetError" in err and "asyncio" not in err
 
 
 @NEEDS_NAMESPACES
-@pytest.mark.parametrize("kind", ["Preempt", "Terminate"])
-def test_the_processes_of_a_deleted_vm_are_killed(start_process, kind, capsys):
+@pytest.mark.parametrize("rights", [True, False])
+def test_the_processes_of_a_deleted_vm_are_killed_in_every_session(start_process, rights, request, capsys):
     sim = start_process(TRIO, args=["--clock", "manual"])
-    script = "trap '' TERM INT HUP; sleep 1000 & echo up; wait"
-    process = start_join(sim, "sh", "-c", script, simulator=QUICK)
-    delete_vm(sim, kind)
+    options = {"env": simulator_process.environment()} if rights else request.getfixturevalue("as_user")
+    python = options.pop("python", sys.executable)
+    script = "setsid sleep 1000 & setsid sh -c 'sleep 1000 & sleep 1000; :' & echo up; exec sleep 1000"
+    command = ["--", "sh", "-c", f"trap '' TERM INT HUP; {script}"]
+    words = [python, *QUICK, "join", "--vm", "web_1", "--control", sim.control, *command]
+    process = subprocess.Popen(words, **options, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "up\n", process.stderr.read()
+    sim.post("/events", {"type": "Terminate", "resources": ["web_1"], "name": "end", "started_for": 5})
+    sim.post("/events/end/approve")
+    sim.advance(60)
     # the other ends of the pipes are closed when all processes have ended
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err.count("\n")) == (137, "", 1)
@@ -211,58 +191,25 @@ def test_the_processes_of_a_deleted_vm_are_killed(start_process, kind, capsys):
     assert "--vm: web_1 was deleted; choose another VM" in capsys.readouterr().err
 
 
-@NEEDS_NAMESPACES
-@pytest.mark.parametrize("rights", [True, False])
-def test_the_processes_of_a_deleted_vm_are_killed_in_every_session(start_process, as_user, rights):
-    sim, python = start_process(TRIO, args=["--clock", "manual"]), as_user.pop("python")
-    if rights:
-        python, as_user = sys.executable, {"env": simulator_process.environment()}
-    script = "setsid sleep 1000 & setsid sh -c 'sleep 1000 & sleep 1000; :' & echo up; exec sleep 1000"
-    words = [python, *QUICK, "join", "--vm", "web_1", "--control", sim.control, "--", "sh", "-c", script]
-    process = subprocess.Popen(words, **as_user, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "up\n", process.stderr.read()
-    delete_vm(sim)
-    # the other ends of the pipes are closed when all processes have ended
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err.count("\n")) == (137, "", 1)
-
-
-# -- what cannot be joined
-
-
-def test_the_message_about_a_vm_names_the_simulator_that_was_asked(start_process, capsys):
-    sim = start_process(TRIO)
-    with pytest.raises(SystemExit, match="2"):
-        main(["join", "--vm", "vm9", "--control", sim.control, "--", "true"])
-    assert f"--vm: the simulator at {sim.control} has no VM vm9; it has web_0, web_1, web_2" in capsys.readouterr().err
+@pytest.fixture
+def ports(start_process):
+    """Return addresses by name: of a control API with a token, of a VM, and of no server."""
+    sim = start_process(TRIO, token=TOKEN)
+    with simulator_process.reserved_port() as port:
+        yield {"control": sim.control, "vm": sim.endpoints["web_1"], "nothing": f"http://127.0.0.1:{port}"}
 
 
 @pytest.mark.parametrize(
-    "words, problem",
+    "vm, control, token, problem",
     [
-        (["--vm", "web1", "--", "true"], " has no VM web1 (did you mean web_1?); it has web_0, web_1, web_2"),
-        (["--vm", "web_1"], "join: there is no command after --; write: join [OPTIONS] -- COMMAND ARGUMENTS..."),
-        (["--vm", "web_1", "--"], "join: there is no command after --"),
-        (["--", "true"], "--vm: a value is missing"),
-        (["--vm", "web_1", "--control-token", "another-token", "--", "true"], "the token is missing or wrong"),
+        ("web1", "control", TOKEN, "--vm: the simulator at {} has no VM web1 (did you mean web_1?); it has web_0, "),
+        ("web_1", "control", "another-token", "the token is missing or wrong"),
+        ("web_1", "vm", TOKEN, "{}: its answer is not that of a simulator of this version"),
+        ("web_1", "nothing", TOKEN, "no control API at {}: Connection refused"),
     ],
 )
-def test_wrong_arguments_are_one_line_and_exit_2(start_process, words, problem, monkeypatch, capsys):
-    monkeypatch.setenv("IMDS_SIMULATOR_CONTROL", start_process(TRIO, token=TOKEN).control)
-    monkeypatch.setenv("IMDS_SIMULATOR_CONTROL_TOKEN", TOKEN)
+def test_what_cannot_be_joined_is_one_line_and_exit_2(ports, vm, control, token, problem, capsys):
     with pytest.raises(SystemExit, match="2"):
-        main(["join", *words])
+        main(["join", "--vm", vm, "--control", ports[control], "--control-token", token, "--", "true"])
     err = capsys.readouterr().err
-    assert problem in err and err.count("\n") == 1
-
-
-def test_without_a_simulator_the_exit_code_is_2(start_process, capsys):
-    sim = start_process(TRIO)
-    with simulator_process.reserved_port() as port:
-        # an address without a server, and one with another server than a control API
-        for control in (f"127.0.0.1:{port}", sim.endpoints["web_0"]):
-            with pytest.raises(SystemExit, match="2"):
-                main(["join", "--vm", "web_1", "--control", control, "--", "true"])
-            err = capsys.readouterr().err
-            assert err.startswith("imds_simulator: ") and err.count("\n") == 1
-    assert send_request(sim.endpoints["web_0"]).status == 200
+    assert err.startswith(f"imds_simulator: {problem.format(ports[control])}") and err.count("\n") == 1

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
-import sys
 
 import pytest
 
@@ -29,13 +27,7 @@ def sim(start_process):
 @pytest.fixture
 def follow(sim):
     """Return a running ``log --follow``."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "imds_simulator", "log", "--follow", "--control", sim.control],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=simulator_process.environment(),
-    )
+    process = simulator_process.spawn("log", "--follow", "--control", sim.control)
     yield process
     process.kill()
     process.communicate()
@@ -131,12 +123,6 @@ def test_what_prints_lines_of_one_kind(sim, capsys):
     run_an_event(sim)
     assert log(sim, capsys, "--what", "approved") == ["vm2 approved patch Reboot"]
     assert log(sim, capsys, "--what", "cancelled") == []
-
-
-def test_unknown_kind_of_lines_is_refused(capsys):
-    with pytest.raises(SystemExit, match="2"):
-        main(["log", "--what", "aproved"])
-    assert re.search("^.*: --what: 'aproved' is not one of .*did you mean approved", capsys.readouterr().err)
 
 
 def test_a_text_of_a_scenario_steers_no_terminal(sim, capsys):

@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -40,16 +38,6 @@ def wait(capsys):
         return code, out + err
 
     return run
-
-
-def start(sim, *words):
-    return subprocess.Popen(
-        [sys.executable, "-m", "imds_simulator", "wait", "--control", sim.control, *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=simulator_process.environment(),
-    )
 
 
 def test_states_that_an_event_has_reached_end_at_once(sim, event, wait):
@@ -113,7 +101,8 @@ def test_the_begin_of_an_event_id_names_the_event_if_it_is_the_only_one(sim, wai
 
 def test_a_simulator_that_ends_ends_the_wait(start_process):
     sim = start_process()
-    processes = [start(sim, "never", "--timeout", "2m") for _each in range(2)]
+    words = ("wait", "never", "--timeout", "2m", "--control", sim.control)
+    processes = [simulator_process.spawn(*words) for _each in range(2)]
     sim.stop()
     for process in processes:
         out, err = process.communicate(timeout=60)
@@ -128,10 +117,3 @@ def test_a_server_that_never_answers_ends_the_wait_with_its_time(wait, monkeypat
         control = f"http://127.0.0.1:{server.getsockname()[1]}"
         code, problem = wait("never", "--timeout", "1s", "--control", control)
     assert code == 1 and problem.startswith(f"imds_simulator: no control API at {control}: timed out; ")
-
-
-@pytest.mark.parametrize("words", [["--until", "soon", "e"], ["--timeout", "never", "e"], []])
-def test_wrong_arguments_have_exit_code_2(words, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        main(["wait", *words])
-    assert capsys.readouterr().err.count("\n") == 1

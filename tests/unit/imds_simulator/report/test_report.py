@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import resource
 import signal
 from functools import partial
@@ -16,7 +15,6 @@ import pytest
 from imds_simulator.__main__ import main
 from imds_simulator.report.page import report
 from support import simulator_process
-from support.salt.http_server import HttpServer, QuietHandler
 from support.simulator.raw_http import send_request
 from support.simulator.report_page import ReportPage
 
@@ -77,34 +75,6 @@ def test_report_verb_without_a_simulator_fails_and_keeps_the_file(tmp_path, caps
         assert main(["report", "--control", f"127.0.0.1:{port}", "--output", str(file)]) == 1
     assert "check --control" in capsys.readouterr().err
     assert file.read_text() == "an earlier one"
-
-
-@pytest.mark.parametrize("answer", [["not", "a", "state"], {"vms": {}}, {"title": "one", "vms": {}, "events": []}])
-def test_answers_of_another_program_are_refused(tmp_path, capsys, answer):
-    class Handler(QuietHandler):
-        def do_GET(self):
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(json.dumps(answer).encode())
-
-    file = tmp_path / "report.html"
-    with HttpServer(Handler) as server:
-        assert main(["report", "--control", server.address, "--output", str(file)]) == 1
-    assert "check --control" in capsys.readouterr().err
-    assert not file.exists()
-
-
-def test_program_that_does_not_speak_http_is_named_in_one_line(tmp_path, capsys):
-    class Handler(QuietHandler):
-        def handle(self):
-            while self.rfile.readline().strip():
-                pass
-            self.wfile.write(b"SSH-2.0-\x1b\r\n")
-
-    with HttpServer(Handler) as server:
-        assert main(["report", "--control", server.address, "--output", str(tmp_path / "report.html")]) == 1
-    (message,) = capsys.readouterr().err.splitlines()
-    assert "SSH-2.0-" in message and "\x1b" not in message and message.endswith("check --control")
 
 
 # -- the option --report, which writes at the end of every run
