@@ -232,14 +232,6 @@ def test_wait_for_a_lost_host_ends_with_its_time(azure: Simulator, hosts: Hosts,
     assert waited["outcome"] == "timeout" and 6 <= waited["elapsed"] < 20
 
 
-def test_long_interval_is_kept_by_the_controller(azure: Simulator, hosts: Hosts, windows: WindowsHost) -> None:
-    options = {"endpoint": azure.endpoints["vm1"], "resource_name": "vm1", "state": "started", "timeout": 3}
-    assert hosts.module("win1", "event_wait", poll_interval=30, **options)["outcome"] == "timeout"
-    # one at the beginning, and one at the end unless the first one took all of the time
-    held = [exchange.get("repeat_for") for exchange in windows.exchanges()]
-    assert held in ([None], [None, None])
-
-
 def test_waiting_hosts_need_no_fork(
     azure: Simulator, hosts: Hosts, windows: WindowsHost, second: WindowsHost, tmp_path: Path
 ) -> None:
