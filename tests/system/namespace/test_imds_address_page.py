@@ -12,10 +12,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from support import simulator_process
 from support.ansible_hosts import Hosts
@@ -126,23 +124,4 @@ def test_all_programs_use_the_address(environment: dict[str, str], tmp_path: Pat
         finally:
             simulator.terminate()
     run("sysctl net.ipv4.ip_unprivileged_port_start=1024", environment, tmp_path)
-
-
-def test_the_job_of_the_page_runs_tests_at_the_address(environment: dict[str, str], tmp_path: Path) -> None:
-    job: dict[str, Any] = yaml.safe_load(blocks("yaml")[0])["jobs"]["test"]
-    script = job["steps"][-1]["run"]
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "test_address.py").write_text(
-        "import urllib.request\n\n\ndef test_address():\n"
-        f"    request = urllib.request.Request('http://{IMDS}/metadata/versions', headers={{'Metadata': 'true'}})\n"
-        "    assert urllib.request.urlopen(request, timeout=60).status == 200\n",
-        encoding="utf-8",
-    )
-    assert "1 passed" in run(script, environment, tmp_path)
-
-
-def test_the_package_of_the_page_is_that_of_the_checkout() -> None:
-    source = re.search(r'pip install "(\S+) @ git\+\S+#subdirectory=(\S+)"', PAGE)
-    assert source is not None
-    project = (REPOSITORY / source[2] / "pyproject.toml").read_text(encoding="utf-8")
-    assert f'name = "{source[1]}"' in project
+    run(delete, environment, tmp_path)

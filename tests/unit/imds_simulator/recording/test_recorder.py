@@ -20,7 +20,6 @@ import pytest
 import requests
 
 from imds_simulator.__main__ import main
-from imds_simulator.recording import record_command
 from imds_simulator.recording.recorder import Clock, Recorder
 from imds_simulator.recording.recording_file import Unusable, key_file, open_recording
 from imds_simulator.scenario.groups import parse_address
@@ -338,8 +337,3 @@ def test_recording_of_the_page_is_served_as_the_page_says(tmp_path: Path, capsys
         finally:
             replay.terminate()
         assert replay.wait(30) == 0 and replay.stderr.read() == ""
-
-
-def test_page_names_every_option() -> None:
-    options = re.findall(r'option\(\s*"([\w-]+)"', Path(record_command.__file__).read_text(encoding="utf-8"))
-    assert len(options) == 5 and [each for each in options if f"`--{each}" not in TEXT] == []
