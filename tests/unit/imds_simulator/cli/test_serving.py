@@ -5,11 +5,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import resource
 import signal
 import socket
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -28,41 +27,25 @@ FREE = ["--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"]
 
 
 @contextlib.contextmanager
-def served(*arguments, shell='exec "$@"'):
-    """Start a simulator by a line of the shell; it must end without a message."""
-    process = subprocess.Popen(
-        ["sh", "-c", shell, "sh", sys.executable, "-m", "imds_simulator", *FREE, *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=simulator_process.environment(),
-    )
-    try:
-        yield process
-        process.terminate()
-        assert (process.wait(60), process.stderr.read()) == (0, "")
-    finally:
-        process.kill()
-        process.wait(60)
-        process.stdout.close()
-        process.stderr.close()
+def served(*arguments, **options):
+    """Start a simulator, with further options of Popen; it must end without a message."""
+    with simulator_process.spawn(*FREE, *arguments, **options) as process:
+        try:
+            yield process
+            process.terminate()
+            assert (process.wait(60), process.stderr.read()) == (0, "")
+        finally:
+            process.kill()
 
 
 def wait_for_line(simulator, what):
     wait_until(lambda: simulator.get("/log?what=" + what)["lines"], f"a line {what}")
 
 
-def test_serve_without_configuration_has_one_vm(start_process):
-    assert list(start_process().endpoints) == ["vm1"]
-    sim = start_process(args=["--vms", "solo"])
-    assert send_request(sim.endpoints["solo"]).json == {"DocumentIncarnation": 1, "Events": []}
-    assert sim.output[:2] == [f"listening {sim.endpoints['solo']} for solo\n", f"control {sim.control}\n"]
-
-
 @pytest.mark.parametrize(
     "vms, names, groups",
     [
+        ("", ["vm1"], {"default": {"kind": "standalone", "vms": 1}}),
         ("1", ["vm1"], {"default": {"kind": "standalone", "vms": 1}}),
         ("3", ["vm1", "vm2", "vm3"], {"default": {"kind": "availability_set", "vms": 3}}),
         ("web_0,web_10", ["web_0", "web_10"], {"web": {"kind": "scale_set", "vms": 2}}),
@@ -73,7 +56,7 @@ def test_serve_without_configuration_has_one_vm(start_process):
     ],
 )
 def test_vms_without_a_scenario_are_one_group(start_process, vms, names, groups):
-    sim = start_process(args=["--vms", vms])
+    sim = start_process(args=["--vms", vms] if vms else [])
     assert (list(sim.endpoints), sim.get("/state")["groups"]) == (names, groups)
     sim.post("/events", {"type": "Freeze", "resources": names})
     for endpoint in sim.endpoints.values():
@@ -81,11 +64,9 @@ def test_vms_without_a_scenario_are_one_group(start_process, vms, names, groups)
 
 
 def test_serve_prints_addresses_before_log_lines(start_process):
-    sim = start_process(
-        {"groups": {"web": {"vms": {"vm1": {}}}}, "events": [{"type": "Freeze", "resources": ["vm1"], "at": 0}]},
-        args=["--clock", "manual"],
-    )
-    assert [line.split()[0] for line in sim.output[:2]] == ["listening", "control"]
+    event = {"type": "Freeze", "resources": ["solo"], "at": 0}
+    sim = start_process({"groups": {"web": {"vms": ["solo"]}}, "events": [event]}, args=["--clock", "manual"])
+    assert sim.output[:2] == [f"listening {sim.endpoints['solo']} for solo\n", f"control {sim.control}\n"]
     assert sim.get("/log?what=scheduled")["lines"]
 
 
@@ -100,17 +81,19 @@ def test_serve_with_unread_or_closed_stdout_does_not_block():
 
 
 def test_serve_without_stdout_answers():
-    with simulator_process.reserved_port() as port, served("--listen", f"127.0.0.1:{port}", shell='exec "$@" >&-'):
+    with simulator_process.reserved_port() as port:
+        address = f"127.0.0.1:{port}"
 
         def answers():
             with contextlib.suppress(ConnectionRefusedError):
-                return send_request(f"http://127.0.0.1:{port}").status == 200
+                return send_request(f"http://{address}").status == 200
 
-        wait_until(answers)
+        with served("--listen", address, preexec_fn=lambda: os.close(1)):
+            wait_until(answers)
 
 
 def test_nohup_ignores_sighup():
-    with served(shell="trap '' HUP; exec \"$@\"") as process:
+    with served(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as process:
         endpoint = process.stdout.readline().split()[1]
         process.send_signal(signal.SIGHUP)
         assert send_request(endpoint).status == 200 and process.poll() is None

@@ -13,7 +13,7 @@ from imds_simulator.server import activity_log
 from imds_simulator.server.clock import ManualClock
 from imds_simulator.server.engine import Engine
 from imds_simulator.testing import ControlError
-from support.simulator.raw_http import approve, send_request
+from support.simulator.raw_http import send_request
 
 FREEZE = {"type": "Freeze", "resources": ["vm1"]}
 
@@ -207,40 +207,6 @@ def test_log_does_not_have_the_token_of_resource_manager(sim):
     sim.post("/knobs", {"arm_token": "of-resource-manager", "rate_limit": 4})
     line = sim.get("/log?what=knobs")["lines"][-1]
     assert "of-resource-manager" not in str(line) and '"rate_limit": 4' in line["set"]
-
-
-def test_faults_can_be_listed_and_cleared_by_number(sim):
-    numbers = [sim.post("/faults", {"kind": kind})["number"] for kind in ("empty", "gone")]
-    assert [each["number"] for each in sim.get("/faults")["faults"]] == numbers
-    assert sim.delete(f"/faults/{numbers[0]}") == {"cleared": 1}
-    assert send_request(sim.endpoints["vm1"]).status == 410
-    expect_error(400, sim.delete, f"/faults/{numbers[0]}")
-    assert sim.delete("/faults") == {"cleared": 1}
-    assert "did you mean empty?" in expect_error(400, sim.post, "/faults", {"kind": "emty"})
-
-
-def test_log_has_events_and_approvals_with_times(sim):
-    # the first request enables the service, which the log has, too
-    send_request(sim.endpoints["vm2"])
-    last = sim.get("/log")["lines"][-1]["number"]
-    made = schedule(sim, name="logged")
-    approve(sim.endpoints["vm2"], made["id"])
-    approve(sim.endpoints["vm2"], "nonsense")
-    sim.advance(2)
-    lines = sim.get(f"/log?after={last}")["lines"]
-    assert [(line["what"], line.get("vm") or line.get("by"), line.get("status")) for line in lines[:5]] == [
-        ("scheduled", None, None),
-        ("approval", "vm2", 200),
-        ("approved", "vm2", None),
-        ("approval", "vm2", 400),
-        ("started", None, None),
-    ]
-    assert all(line["time"].endswith("Z") for line in lines) and lines[0]["not_before"] == made["not_before"]
-    approvals = sim.get(f"/log?what=approval&after={last}")["lines"]
-    assert [(line["what"], line["ids"]) for line in approvals] == [
-        ("approval", [made["id"]]),
-        ("approval", ["nonsense"]),
-    ]
 
 
 def test_log_has_a_changed_not_before_as_a_date_once_the_event_appeared(sim):

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import locale
 import re
 import time
@@ -13,10 +12,8 @@ import pytest
 
 from imds_simulator.api_versions import SCHEDULED_EVENTS_VERSIONS
 from imds_simulator.model.world import new_event_id
-from imds_simulator.protocol.document import Documents
 from imds_simulator.scenario.knobs import change_knobs
-from imds_simulator.times import http_date
-from support.simulator.simulations import T0, document_at, make_simulation
+from support.simulator.simulations import document_at, make_simulation
 
 TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
 FREEZE = {"name": "e", "type": "Freeze", "resources": ["vm1"]}
@@ -81,20 +78,6 @@ def test_document_resources_are_resource_names_with_an_underscore_in_the_preview
     assert shown(groups={"web": group}, version=version)["Resources"] == [name]
 
 
-def test_document_is_compact_json_and_cached_until_a_change():
-    simulation = make_simulation(FREEZE, incarnations=[{"group": "web", "at": 1000, "to": 1}])
-    documents, scope = Documents(simulation.world), simulation.world.scope_for(simulation.world.vms["vm1"])
-    first = documents.document(scope, "2020-07-01")
-    simulation.advance_to(T0)
-    second = documents.document(scope, "2020-07-01")
-    assert second is documents.document(scope, "2020-07-01")
-    assert second.reply.body == json.dumps(json.loads(second.reply.body), separators=(",", ":")).encode()
-    assert second.reply.body.startswith(b'{"DocumentIncarnation":2,"Events":[{"EventId":"')
-    simulation.advance_to(T0 + 1000)
-    third = documents.document(scope, "2020-07-01")
-    assert len({first.etag, second.etag, third.etag}) == 3 and b'"DocumentIncarnation":1,' in third.reply.body
-
-
 @pytest.mark.parametrize("name", ["de_DE.UTF-8", "ru_RU.UTF-8", "fr_FR.UTF-8", "C"])
 def test_not_before_is_english_gmt_in_any_locale(name, monkeypatch):
     monkeypatch.setenv("TZ", "Asia/Kolkata")
@@ -144,9 +127,3 @@ FAILURE = "Virtual machine has encountered a failure."
 def test_event_has_the_usual_source_description_and_duration(plan, source, description, duration):
     event = shown({"resources": ["vm1"], **plan})
     assert (event["EventSource"], event["Description"], event["DurationInSeconds"]) == (source, description, duration)
-
-
-def test_http_date_after_the_year_9999_is_a_date():
-    last = "Fri, 31 Dec 9999 23:59:59 GMT"
-    assert http_date(3e11) == http_date(253402300799) == last
-    assert shown({**FREEZE, "notice": "36500d"}, begin=253402300000.0, now=253402300000.0 - T0)["NotBefore"] == last

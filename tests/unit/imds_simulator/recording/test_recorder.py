@@ -34,41 +34,21 @@ from support.wait import wait_until
 TEXT = (REPOSITORY / "docs/simulator/recordings.md").read_text(encoding="utf-8")
 EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
 NAME = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
-DISK = {"name": "sharky-disk", "lun": "0", "managedDisk": {"id": "/subscriptions/s/x/sharky"}, "vhd": {"uri": "hush"}}
 COMPUTE = {
     "subscriptionId": "12345678-ABCD-4bcd-8bcd-1234567890ab",
     "resourceGroupName": "rg-of-ours",
     "osProfile": {"adminUsername": "hush"},
-    "plan": {"name": "hush", "publisher": "hush"},
-    "publisher": "hush",
     "tags": "owner:hush",
-    "tagsList": [{"name": "owner", "value": "hush"}],
     "userData": "aHVzaA==",
-    "customData": "aHVzaA==",
     "publicKeys": [{"keyData": "ssh-rsa hush", "path": "/srv/hush/keys"}],
-    "storageProfile": {"dataDisks": [DISK]},
-    "virtualMachineScaleSet": {"id": "/subscriptions/s/x/sharky"},
+    "storageProfile": {"dataDisks": [{"name": "sharky-disk", "lun": "0"}]},
 }
-ADDRESS = {"privateIpAddress": "10.9.8.7", "publicIpAddress": "203.0.113.9"}
-NETWORK = {"interface": [{"macAddress": "C0FFEE00C0FF", "ipv4": {"ipAddress": [ADDRESS]}}]}
-SECRETS = ("sharky", "hush", "ahvz", "10.9.8.7", "203.0.113.9", "c0ffee", "rg-of-ours", "12345678-abcd", "owner")
+SECRETS = ("sharky", "hush", "ahvz", "rg-of-ours", "12345678-abcd", "owner")
+FREEZE = {"type": "Freeze", "resources": ["sharky_13", "sharky_0"], "at": "20s", "description": "sharky_13 of SHARKY"}
 SCENARIO = {
     "knobs": {"rate_limit": 0},
-    "groups": {
-        "sharky": {
-            "kind": "scale_set",
-            "instance": {"compute": COMPUTE, "network": NETWORK},
-            "vms": {"sharky_0": {}, "sharky_13": {}},
-        }
-    },
-    "events": [
-        {
-            "type": "Freeze",
-            "resources": ["sharky_13", "sharky_0"],
-            "at": "20s",
-            "description": "sharky_13 of SHARKY at 10.9.8.7",
-        }
-    ],
+    "groups": {"sharky": {"kind": "scale_set", "instance": {"compute": COMPUTE}, "vms": ["sharky_0", "sharky_13"]}},
+    "events": [FREEZE],
 }
 
 
@@ -122,7 +102,9 @@ def test_recording_has_no_name_and_keeps_relations_when_it_is_continued(tmp_path
     ids = [each["id"].lower() for each in simulator.get("/events")["events"]]
     assert ids and [secret for secret in (*SECRETS, *ids) if secret in text] == []
     assert recorder.allow_list.left_out["compute.tags"] == 1
-    first, again = [each["body"]["compute"] for each in lines_of(file) if "/instance" in each["path"]]
+    instances = [each["body"] for each in lines_of(file) if "/instance" in each["path"]]
+    assert [list(each) for each in instances] == [["compute"]] * 2, "no address of the network"
+    first, again = [each["compute"] for each in instances]
     set_name = first["vmScaleSetName"]
     assert again == first and first["name"] == f"{set_name}_13"
     assert first["storageProfile"]["dataDisks"][0]["lun"] == "0"
@@ -203,8 +185,7 @@ def test_recorder_without_imds_records_the_reason(tmp_path: Path) -> None:
 
 def start_recorder(file: Path, endpoint: str) -> subprocess.Popen[str]:
     arguments = ("record", "--output", str(file), "--endpoint", endpoint, "--for", "1h")
-    command = [sys.executable, "-m", "imds_simulator", *arguments]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=simulator_process.environment())
+    return simulator_process.spawn(*arguments)
 
 
 def wait_for_answers(file: Path, count: int) -> None:

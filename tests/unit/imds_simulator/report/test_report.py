@@ -84,8 +84,17 @@ def execute(report, command, **options):
     return simulator_process.run("exec", "--report", report, "--", *command, **options)
 
 
-@pytest.mark.parametrize(("command", "code"), [(["true"], 0), (["sh", "-c", "exit 3"], 3), (["/missing"], 127)])
-def test_exec_writes_a_report_also_after_a_failed_command(tmp_path, command, code):
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["true"], 0),
+        (["sh", "-c", "exit 3"], 3),
+        (["/missing"], 127),
+        (["sh", "-c", 'kill -TERM "$PPID"; exec sleep 60'], 128 + signal.SIGTERM),
+    ],
+    ids=["success", "failure", "missing", "terminated"],
+)
+def test_exec_writes_a_report_however_its_command_ends(tmp_path, command, code):
     file = tmp_path / "run.html"
     done = execute(file, command)
     assert done.returncode == code
@@ -100,14 +109,6 @@ def test_serving_writes_a_report_on_sigterm(start_process, tmp_path):
     assert not file.exists()
     assert sim.stop(signal.SIGTERM) == 0
     assert [each["type"] for each in ReportPage.of(file).data["events"]] == ["Reboot"]
-
-
-def test_exec_writes_a_report_after_sigterm(tmp_path):
-    file = tmp_path / "run.html"
-    command = ["sh", "-c", 'kill -TERM "$PPID"; exec sleep 60']
-    done = execute(file, command)
-    assert done.returncode == 128 + signal.SIGTERM
-    assert ReportPage.of(file).data["vms"]
 
 
 @pytest.mark.parametrize("file", ["missing/run.html", "file/run.html", "folder"])

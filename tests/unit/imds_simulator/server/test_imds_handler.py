@@ -200,7 +200,7 @@ def test_response_has_the_headers_of_imds(vm1):
     assert len(request_ids) == 20 and all(re.fullmatch(random_uuid, each) for each in request_ids)
 
 
-def test_etag_of_known_document_gives_304(frozen_simulator, vm1):
+def test_document_is_compact_and_its_etag_gives_304(frozen_simulator, vm1):
     tag = send_request(vm1).headers["ETag"]
     same = send_request(vm1, headers={**HEADER, "If-None-Match": tag})
     assert (same.status, same.body, same.headers["ETag"]) == (304, b"", tag)
@@ -209,6 +209,7 @@ def test_etag_of_known_document_gives_304(frozen_simulator, vm1):
     changed = send_request(vm1, headers={**HEADER, "If-None-Match": tag})
     older = send_request(vm1, "/metadata/scheduledevents?api-version=2019-08-01")
     assert changed.status == 200 and len({tag, changed.headers["ETag"], older.headers["ETag"]}) == 3
+    assert changed.body == json.dumps(changed.json, separators=(",", ":")).encode()
     frozen_simulator.post("/knobs", {"etag": False})
     without = send_request(vm1, headers={**HEADER, "If-None-Match": changed.headers["ETag"]})
     assert without.status == 200 and "ETag" not in without.headers
@@ -307,13 +308,6 @@ def test_approval_with_malformed_body_is_400_and_changes_nothing(frozen_simulato
     before = frozen_simulator.get("/events")
     expect_error(send_request(vm1, EVENTS, "POST", body=body), 400)
     assert frozen_simulator.get("/events") == before
-
-
-@pytest.mark.parametrize("body, encoding", [(b"this is no gzip", "gzip"), (b"", "deflate")])
-def test_approval_with_unreadable_body_is_400(vm1, body, encoding):
-    answer = send_request(vm1, EVENTS, "POST", {**HEADER, "Content-Encoding": encoding}, body)
-    assert answer.status == 400 and answer.body
-    assert send_request(vm1).status == 200
 
 
 def test_description_with_lone_surrogate_is_escaped(frozen_simulator, vm1):
@@ -501,10 +495,6 @@ def test_evicted_vm_refuses_connections_and_its_group_continues(start_simulator)
     assert is_refused(vm1) and removed(sim) == {"vm1": True, "vm2": False}
     assert [(line["vm"], line["id"]) for line in sim.get("/log?what=removed")["lines"]] == [("vm1", event_id)]
     assert send_request(vm2).json["Events"] == []
-    for path, body in (("/events", {"type": "Reboot", "resources": ["vm1"]}), ("/fail", {"vm": "vm1"})):
-        with pytest.raises(ControlError, match="Azure has deleted vm1; name another VM") as refused:
-            sim.post(path, body)
-        assert refused.value.status == 409
     sim.post("/events", {"type": "Reboot", "resources": ["vm2"], "name": "other"})
     with pytest.raises(ControlError, match="event other: Azure has deleted vm1; name another VM") as refused:
         sim.post("/events/other/approve", {"as": "vm1"})
@@ -512,13 +502,6 @@ def test_evicted_vm_refuses_connections_and_its_group_continues(start_simulator)
     sim.post("/faults", {"kind": "refuse", "vm": "vm1"})
     sim.delete("/faults")
     assert is_refused(vm1) and send_request(vm2).status == 200
-
-
-def test_vm_that_an_eviction_returns_answers(start_simulator):
-    sim = start_simulator()
-    sim.post("/events", {"type": "Preempt", "resources": ["vm1"], "impact_for": 1})
-    sim.advance("1h")
-    assert send_request(sim.endpoints["vm1"]).json["Events"] == [] and removed(sim) == {"vm1": False}
 
 
 def test_deleted_vm_at_a_shared_address_is_reset_and_the_last_one_closes_it(start_simulator):

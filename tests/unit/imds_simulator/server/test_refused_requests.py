@@ -82,7 +82,11 @@ MALFORMED = [
     b"GET /metadata/scheduledevents?x=" + b"y" * 20000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
     b"GET /metadata HTTP/1.1\r\nHost: x\r\nMetadata: " + b"y" * 20000 + b"\r\n\r\n",
 ]
-UNREADABLE = [b"Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabcd", b"Transfer-Encoding: chunked\r\n\r\nx\r\n"]
+UNREADABLE = [
+    b"Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabcd",
+    b"Connection: close\r\nContent-Encoding: deflate\r\nContent-Length: 0\r\n\r\n",
+    b"Transfer-Encoding: chunked\r\n\r\nx\r\n",
+]
 
 
 def test_malformed_request_is_400_and_closes_its_connection(start_process):
