@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -19,13 +20,10 @@ PAIR = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
 @pytest.fixture
 def simulate() -> Iterator[Callable[..., Simulator]]:
     """Start a simulator with two VMs of one availability set, and these events and knobs."""
-    running: list[Simulator] = []
+    with ExitStack() as running:
 
-    def start(*events: dict[str, Any], knobs: dict[str, Any] | None = None) -> Simulator:
-        scenario = {"groups": PAIR, "events": list(events), "knobs": {"rate_limit": 0, **(knobs or {})}}
-        running.append(simulator_process.start(scenario, args=["--clock", "manual"]))
-        return running[-1]
+        def start(*events: dict[str, Any], knobs: dict[str, Any] | None = None) -> Simulator:
+            scenario = {"groups": PAIR, "events": list(events), "knobs": {"rate_limit": 0, **(knobs or {})}}
+            return running.enter_context(simulator_process.start(scenario, args=["--clock", "manual"]))
 
-    yield start
-    for simulator in running:
-        simulator.stop()
+        yield start

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -38,12 +39,9 @@ def page(_one_page: Page) -> Iterator[Page]:
 @pytest.fixture
 def start(_one_page: Page) -> Iterator[Callable[..., simulator_process.Simulator]]:
     """Return a function that starts a simulator, by default with a small scenario and a manual clock."""
-    started: list[simulator_process.Simulator] = []
+    with ExitStack() as running:
 
-    def begin(scenario: Any = None, args: Any = ("--clock", "manual"), **more: Any) -> simulator_process.Simulator:
-        started.append(simulator_process.start(scenario or SCENARIO, args=[*args, "--quiet"], **more))
-        return started[-1]
+        def begin(scenario: Any = SCENARIO, args: Any = ("--clock", "manual"), **more: Any) -> Any:
+            return running.enter_context(simulator_process.start(scenario, args=[*args, "--quiet"], **more))
 
-    yield begin
-    for each in started:
-        each.stop()
+        yield begin
