@@ -38,3 +38,24 @@ print(json.dumps({
     "address": [word for word in open("/proc/self/net/fib_trie").read().split() if word.startswith("169.254")],
 }))
 """
+# prints "up", and for each line of its input the name of the VM at the true address, or that of the error
+ANSWER_PER_LINE = """
+import sys, urllib.request
+direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+url = "http://169.254.169.254/metadata/instance/compute/name?api-version=2021-02-01&format=text"
+request = urllib.request.Request(url, headers={"Metadata": "true"})
+print("up", flush=True)
+for _line in sys.stdin:
+    try:
+        print(direct.open(request, timeout=60).read().decode(), flush=True)
+    except OSError as error:
+        print(type(getattr(error, "reason", error)).__name__, flush=True)
+"""
+
+
+def next_answer(process: subprocess.Popen[str]) -> str:
+    """Return the next answer of ``ANSWER_PER_LINE``."""
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return process.stdout.readline().rstrip("\n")

@@ -16,13 +16,14 @@ import time
 
 import pytest
 
+from imds_simulator.__main__ import main
 from imds_simulator.namespace.messages import Failure, Step
 from imds_simulator.namespace.refusal import refused_namespace
 from imds_simulator.scenario.groups import Address
 from imds_simulator.server.bind_advice import bind_advice
 from support import simulator_process
 from support.other_user import USER
-from support.simulator.at_imds_address import CLIENT, NEEDS_NAMESPACES
+from support.simulator.at_imds_address import ANSWER_PER_LINE, CLIENT, NEEDS_NAMESPACES, next_answer
 
 AT_IMDS_ADDRESS = pytest.param(("exec", "--quiet", "--imds-address"), marks=NEEDS_NAMESPACES, id="own-network")
 IN_THIS_NETWORK = pytest.param(("exec", "--quiet"), id="network-kept")
@@ -177,26 +178,15 @@ def test_closed_pipe_ends_a_program_at_the_address():
 
 @NEEDS_NAMESPACES
 def test_a_refused_connection_is_refused_inside_and_accepted_again():
-    script = """
-import json, os, subprocess, sys, urllib.request
-def verb(*words):
-    subprocess.run([sys.executable, "-m", "imds_simulator", *words], check=True, stdout=subprocess.DEVNULL)
-def get():
-    request = urllib.request.Request("http://169.254.169.254/metadata/versions", headers={"Metadata": "true"})
-    try:
-        return urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60).status
-    except urllib.error.URLError as error:
-        return type(error.reason).__name__
-found = [get()]
-for _ in range(2):
-    verb("fault", "inject", "refuse")
-    found.append(get())
-    verb("fault", "clear")
-    found.append(get())
-print(json.dumps(found))
-"""
-    done = execute("--quiet", "--imds-address", "--", sys.executable, "-c", script)
-    assert json.loads(done.stdout) == [200, "ConnectionRefusedError", 200, "ConnectionRefusedError", 200], done.stderr
+    with simulator_process.reserved_port() as port:
+        control, client = f"127.0.0.1:{port}", [sys.executable, "-c", ANSWER_PER_LINE]
+        process = start("exec", "--imds-address", "--control", control, "--", *client, stdin=subprocess.PIPE)
+        found = [next_answer(process)]
+        for words in (["inject", "refuse"], ["clear"]) * 2:
+            assert main(["fault", *words, "--control", control]) == 0
+            found.append(next_answer(process))
+        process.communicate(timeout=60)
+    assert found == ["vm1", "ConnectionRefusedError", "vm1", "ConnectionRefusedError", "vm1"]
 
 
 @NEEDS_NAMESPACES

@@ -14,7 +14,7 @@ import pytest
 from imds_simulator.__main__ import main
 from support import simulator_process
 from support.other_user import USER
-from support.simulator.at_imds_address import CLIENT, NEEDS_NAMESPACES
+from support.simulator.at_imds_address import ANSWER_PER_LINE, CLIENT, NEEDS_NAMESPACES, next_answer
 
 TOKEN = "a-token-of-tests"
 TRIO = {"groups": {"web": {"kind": "scale_set", "vms": {f"web_{number}": {} for number in range(3)}}}}
@@ -24,15 +24,6 @@ QUICK = (
     "import sys; from imds_simulator.cli import join_command; join_command._INTERVAL = 0.05\n"
     "from imds_simulator.__main__ import main; sys.exit(main())",
 )
-# waits for a line, and prints the name of its VM
-NAME_AFTER_A_LINE = """
-import sys, urllib.request
-print("up", flush=True)
-sys.stdin.readline()
-url = "http://169.254.169.254/metadata/instance/compute/name?api-version=2021-02-01&format=text"
-request = urllib.request.Request(url, headers={"Metadata": "true"})
-print(urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60).read().decode())
-"""
 # ends when the address refuses connections
 UNTIL_REFUSED = """
 import socket, sys, time
@@ -81,7 +72,7 @@ def test_a_user_without_rights_runs_a_command_at_the_address_of_its_vm(start_pro
 @NEEDS_NAMESPACES
 def test_two_joins_and_two_execs_run_at_once(start_process):
     sim = start_process(TRIO)
-    client = [sys.executable, "-c", NAME_AFTER_A_LINE]
+    client = [sys.executable, "-c", ANSWER_PER_LINE]
     joins = [start("join", "--vm", vm, "--control", sim.control, "--", *client) for vm in ("web_0", "web_1")]
     execs = [start("exec", "--imds-address", "--quiet", "--", *client) for _each in range(2)]
     assert [process.stdout.readline() for process in (*joins, *execs)] == ["up\n"] * 4
@@ -115,27 +106,11 @@ def test_signals_reach_the_command_and_the_processes_that_it_waits_for(start_pro
 def test_a_refused_connection_of_the_vm_is_reset_until_it_accepts_again(start_process):
     sim = start_process(TRIO)
     sim.post("/faults", {"kind": "refuse", "vm": "web_1"})
-    script = """
-import http.client
-def get():
-    connection = http.client.HTTPConnection("169.254.169.254", timeout=60)
-    try:
-        connection.request("GET", "/metadata/versions", headers={"Metadata": "true"})
-        return connection.getresponse().status
-    except ConnectionResetError:
-        return "reset"
-print("up", flush=True)
-input()
-print(get(), flush=True)
-input()
-print(get(), flush=True)
-"""
-    process = start_join(sim, sys.executable, "-c", script)
-    process.stdin.write("\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == "reset\n"
+    process = start_join(sim, sys.executable, "-c", ANSWER_PER_LINE)
+    assert next_answer(process) == "ConnectionResetError"
     sim.delete("/faults")
-    assert process.communicate("\n", timeout=60)[0] == "200\n"
+    assert next_answer(process) == "web_1"
+    process.communicate(timeout=60)
 
 
 @NEEDS_NAMESPACES
@@ -162,10 +137,10 @@ def test_processes_that_outlive_join_find_an_address_that_refuses(start_process,
 @NEEDS_NAMESPACES
 def test_a_join_inside_another_one_does_not_reach_its_vm(start_process):
     sim = start_process(TRIO)
-    client = [sys.executable, "-c", NAME_AFTER_A_LINE]
+    client = [sys.executable, "-c", ANSWER_PER_LINE]
     inner = [sys.executable, "-m", "imds_simulator", "join", "--vm", "web_2", "--", *client]
-    _out, err = start_join(sim, *inner).communicate("\n", timeout=60)
-    assert "ConnectionResetError" in err and "asyncio" not in err
+    out, err = start_join(sim, *inner).communicate("\n", timeout=60)
+    assert out == "ConnectionResetError\n" and "asyncio" not in err
 
 
 @NEEDS_NAMESPACES
