@@ -34,12 +34,11 @@ _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class ControlError(Exception):
-    """The control API answered with an error: ``status`` and decoded ``body``."""
+    """The control API answered with an error, which the text has; ``status`` is that of the answer."""
 
-    def __init__(self, status: int, body: Any) -> None:
-        super().__init__(f"control API answered {status}: {body}")
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(f"control API answered {status}: {text}")
         self.status = status
-        self.body = body
 
 
 class Simulator:
@@ -83,12 +82,7 @@ class Simulator:
             with _DIRECT.open(request, timeout=60) as answer:
                 return json.loads(answer.read())
         except urllib.error.HTTPError as error:
-            text = error.read().decode(errors="replace")
-            try:
-                decoded: Any = json.loads(text)
-            except ValueError:
-                decoded = text
-            raise ControlError(error.code, decoded) from error
+            raise ControlError(error.code, error.read().decode(errors="replace")) from error
 
     def stop(self, how: int = signal.SIGTERM) -> int | None:
         """End the process, with SIGKILL after 30 s, and return its exit code."""
@@ -116,8 +110,6 @@ def start(
     listen: str = "127.0.0.1:0",
     control: str = "127.0.0.1:0",
     token: str = "",
-    python: str = sys.executable,
-    timeout: float = 60.0,
 ) -> Simulator:
     """Start ``python -m imds_simulator`` and return when it serves.
 
@@ -128,8 +120,6 @@ def start(
         listen: the address of the first VM, HOST:PORT.
         control: the address of the control API, HOST:PORT.
         token: the token of the control API; empty: none.
-        python: the interpreter.
-        timeout: seconds to wait until the simulator serves.
 
     Raises:
         RuntimeError: the simulator does not serve in time; the text has the output of the process.
@@ -143,10 +133,8 @@ def start(
             listen=listen,
             control=control,
             token=token,
-            timeout=timeout,
         )
-    command = [python, "-m", "imds_simulator", "--listen", listen, "--control", control]
-    command += ["--control-token", token] if token else []
+    arguments = ["--listen", listen, "--control", control, *args, *(["--control-token", token] if token else [])]
     if isinstance(scenario, Mapping):
         handle, name = tempfile.mkstemp(prefix="scenario-", suffix=".yaml")
         with os.fdopen(handle, "w") as file:
@@ -154,25 +142,17 @@ def start(
         atexit.register(_forget, name)
         scenario = name
     if scenario is not None:
-        command += ["--scenario", str(scenario)]
-    process = subprocess.Popen(
-        command + list(args),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        bufsize=1,
-        env=environment(),
-    )
+        arguments += ["--scenario", str(scenario)]
+    process = spawn(*arguments, stderr=subprocess.STDOUT)
     output: list[str] = []
     ready = threading.Event()
     threading.Thread(target=_collect, args=(process, output, ready), daemon=True).start()
-    ready.wait(timeout)
+    ready.wait(60)
     url = next((line.split()[1] for line in output if line.startswith("control ")), None)
     if url is None:
         process.kill()
         process.wait(5)
-        raise RuntimeError(f"the simulator did not start: {' '.join(command)}\n{''.join(output)}")
+        raise RuntimeError(f"the simulator did not start: {' '.join(arguments)}\n{''.join(output)}")
     running = Simulator(process, url, output, token)
     atexit.register(running.stop)
     running.endpoints = {name: vm["endpoint"] for name, vm in running.get("/state")["vms"].items()}

@@ -213,13 +213,6 @@ def test_the_settings_that_forbid_a_namespace_are_named():
     assert "seccomp" in str(refused_namespace(failure, {}.get))
 
 
-@NEEDS_NAMESPACES
-def test_an_unknown_vm_is_named_with_its_neighbour():
-    done = execute("--quiet", "--imds-address", "--scenario", "live-migration", "--imds-vm", "vm22", "--", "true")
-    assert done.returncode == 2
-    assert done.stderr.startswith("imds_simulator: --imds-vm: there is no VM vm22 (did you mean vm2?)")
-
-
 def test_an_address_that_cannot_be_used_comes_with_advice():
     assert "ip_unprivileged_port_start=80" in bind_advice(Address("127.0.0.1", 80), 13)
     assert "ip address add fd00::1/128 dev lo" in bind_advice(Address("fd00::1", 80), 99)

@@ -89,10 +89,6 @@ def test_requests_with_the_token_are_answered_by_any_name(guarded):
         assert ask(guarded, "/state", Host=host, Authorization=f"Bearer {TOKEN}").status == 200
 
 
-def test_health_needs_no_control_token(guarded):
-    assert ask(guarded, "/health").json["ok"] is True
-
-
 @pytest.mark.parametrize(
     ("arm_token", "given", "status"),
     [("", "any", 401), ("", TOKEN, 404), ("another", TOKEN, 401), ("another", "any", 401), ("another", "another", 404)],
@@ -104,8 +100,8 @@ def test_resource_manager_needs_the_control_token_or_its_own(guarded, arm_token,
     assert (answer.status, answer.json["error"]["code"]) == (status, code)
 
 
-def test_files_of_the_page_need_no_token_and_set_no_cookie(guarded):
-    for path in ("/", "/page.js", "/page.css"):
+def test_health_and_files_of_the_page_need_no_token_and_set_no_cookie(guarded):
+    for path in ("/health", "/", "/page.js", "/page.css"):
         answer = send_request(guarded.control, path, headers=BROWSER)
         assert answer.status == 200 and "Set-Cookie" not in answer.headers and TOKEN.encode() not in answer.body
 
