@@ -39,12 +39,11 @@ def send_requests(
     method: str = "GET",
     headers: Mapping[str, str] = HEADER,
     body: bytes | None = None,
-    timeout: float = 60.0,
     source: str = "",
 ) -> list[Response]:
     """Send a request so many times on one connection."""
     address = (source, 0) if source else None
-    connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=timeout, source_address=address)
+    connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=60, source_address=address)
     responses = []
     try:
         for _each in range(count):
@@ -61,9 +60,9 @@ def approve(endpoint: str, *sequential_ids: str, headers: Mapping[str, str] = HE
     return send_request(endpoint, path, "POST", headers, body)
 
 
-def send_raw(endpoint: str, data: bytes = b"", timeout: float = 60.0) -> bytes:
+def send_raw(endpoint: str, data: bytes = b"") -> bytes:
     """Send ``data`` and return all bytes until the server closes the connection. Raises OSError."""
-    with connect(endpoint, timeout) as connection:
+    with connect(endpoint) as connection:
         connection.sendall(data or request_bytes())
         parts: list[bytes] = []
         while True:

@@ -21,24 +21,12 @@ T0 = 1_800_000_000.0
 NEWEST = "2020-07-01"
 
 
-def make_simulation(
-    *events: dict[str, Any],
-    groups: Any = None,
-    vms: Any = ("vm1", "vm2"),
-    kind: str = "availability_set",
-    speed: float = 1.0,
-    begin: float | None = T0,
-    **more: Any,
-) -> Simulation:
+def make_simulation(*events: dict[str, Any], groups: Any = None, speed: float = 1.0, **more: Any) -> Simulation:
     """Return a simulation at simulated time 0, with one group ``web``, or with ``groups``."""
-    data = {
-        "groups": groups or {"web": {"kind": kind, "vms": {name: {} for name in vms}}},
-        "events": list(events),
-        **more,
-    }
-    scenario = parse(json.dumps(data), "test")
+    pair = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
+    scenario = parse(json.dumps({"groups": groups or pair, "events": list(events), **more}), "test")
     world = World(scenario.groups, Rules(scenario.knobs, speed), new_id=sequential_ids())
-    return Simulation(world, scenario.events, scenario.incarnations, begin)
+    return Simulation(world, scenario.events, scenario.incarnations, T0)
 
 
 def sequential_ids() -> Callable[[], str]:

@@ -72,6 +72,7 @@ def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
         ("--scenario live-migratoin", "did you mean live-migration?"),
         ("--scenario zzz", "no shipped scenario of that name; --list-scenarios lists those"),
         ("--scenario /dev/null", "/dev/null: is not a regular file"),
+        ("--scenario /dev", "/dev: is a directory, not a scenario file"),
         ("--knob etag", "--knob: 'etag' is not NAME=VALUE"),
         ("--knob etagg=1", "knob etagg: unknown key (did you mean etag?)"),
         ("--control 0.0.0.0:0", "add --control-anywhere"),

@@ -78,11 +78,6 @@ def test_state_after_numbers_has_only_the_new_log(frozen_simulator):
     assert refused.json["error"] == "after_line: -1 is not a whole number from 0 to 9007199254740991"
 
 
-def test_another_start_of_the_simulator_is_another_run(start_process):
-    runs = [start_process(args=["--quiet", "--clock", "manual"]).get("/state")["run"] for _number in range(2)]
-    assert runs[0] != runs[1]
-
-
 def test_equal_answers_in_a_row_are_one_group():
     def request(number, vm, status, route="scheduledevents"):
         return RequestEntry(number, float(number), vm, "GET", route, "", status, "", "")

@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from imds_simulator.faults.kinds import FAULT, KINDS, OPTIONS
+from imds_simulator.faults.kinds import FAULT
 from imds_simulator.faults.registry import MAX_OVER, FaultRegistry
 from imds_simulator.keys import Problems
 from imds_simulator.testing import ControlError
@@ -176,11 +174,3 @@ def test_fault_refuse_for_a_shared_address_is_rejected(start_simulator):
 def test_wrong_fault_is_reported_with_its_key(fault, key, text):
     ((path, message),) = read(fault)[1]
     assert path == (() if key is None else (key,)) and text in message
-
-
-def test_every_kind_can_be_read_and_every_option_belongs_to_one():
-    for name, kind in KINDS.items():
-        fault, found = read({"kind": name, **({"status": 418} if name == "status" else {})})
-        assert not found and (fault.kind, type(fault.effect)) == (name, kind.effect)
-    assert {option for kind in KINDS.values() for option in kind.options} == set(OPTIONS)
-    assert json.dumps(FAULT.schema())

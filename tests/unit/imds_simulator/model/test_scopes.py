@@ -157,10 +157,3 @@ def test_idle_day_disables_the_service_and_resets_the_incarnation(knobs, enables
     assert not record_request(simulation, "vm1", DAY)
     assert record_request(simulation, "vm1", 2 * DAY + 1) == enables
     assert incarnation(simulation, "vm1", 2 * DAY + 1) == after
-
-
-def test_simulation_begun_later_counts_from_there():
-    simulation = make_simulation(FREEZE, begin=None)
-    assert simulation.next_due() == float("inf")
-    simulation.begin(T0 + 1000)
-    assert events_at(simulation, "vm1", 1009, 1010) == [0, 1]

@@ -20,9 +20,9 @@ FREEZE = {"name": "e", "type": "Freeze", "resources": ["vm1"]}
 BASE = ["EventId", "EventStatus", "EventType", "ResourceType", "Resources", "NotBefore"]
 
 
-def shown(plan=FREEZE, vm="vm1", now=1, version="2020-07-01", **more):
-    """Return the event that ``vm`` sees ``now`` seconds after T0."""
-    (event,) = document_at(make_simulation(plan, **more), vm, now, version)["Events"]
+def shown(plan=FREEZE, now=1, version="2020-07-01", **more):
+    """Return the event that vm1 sees ``now`` seconds after T0."""
+    (event,) = document_at(make_simulation(plan, **more), "vm1", now, version)["Events"]
     return event
 
 

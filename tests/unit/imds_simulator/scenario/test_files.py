@@ -277,11 +277,6 @@ def test_damaged_scenario_has_a_line_for_each_problem(name: str) -> None:
             assert all(re.match(r"f\.yaml:\d+: ", line) for line in str(error).splitlines())
 
 
-def test_load_of_a_folder_is_an_error(tmp_path: Any) -> None:
-    with pytest.raises(ScenarioError, match=f"^{re.escape(str(tmp_path))}: is a directory, not a scenario file$"):
-        load_with_warnings(str(tmp_path))
-
-
 @pytest.mark.parametrize(
     ("written", "meant"), [("0:0:0:0:0:0:0:1", "::1"), ("::FFFF:10.0.0.1", "10.0.0.1"), ("10.0.0.1", "10.0.0.1")]
 )
