@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from support.ansible_hosts import COLLECTION, Hosts
+from support.repository import REPOSITORY
 
 
 class Run(NamedTuple):
@@ -19,6 +21,14 @@ class Run(NamedTuple):
     module: str
     options: Mapping[str, Any]
     keywords: Mapping[str, Any] = {}
+
+
+def constant_of(module: str, name: str) -> str:
+    """Return the text of a constant of a module of this collection, such as EXAMPLES."""
+    source = (REPOSITORY / "plugins" / "modules" / f"{module}.py").read_text(encoding="utf-8")
+    assigned = [each for each in ast.parse(source).body if isinstance(each, ast.Assign)]
+    (value,) = [each.value for each in assigned if ast.unparse(each.targets[0]) == name]
+    return str(ast.literal_eval(value))
 
 
 def run_modules(hosts: Hosts, folder: Path, runs: Mapping[str, Run]) -> dict[str, dict[str, dict[str, Any]]]:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import subprocess
@@ -19,7 +18,7 @@ import pytest
 import yaml
 
 from support.ansible_hosts import Hosts
-from support.repository import REPOSITORY
+from support.module_play import constant_of
 from support.simulator_process import Simulator
 
 pytestmark = pytest.mark.all
@@ -27,14 +26,6 @@ pytestmark = pytest.mark.all
 REBOOT = {"name": "reboot", "type": "Reboot", "resources": ["vm1"], "notice": "3d"}
 FREEZE = {"name": "freeze", "type": "Freeze", "resources": ["vm2", "vm1"], "notice": "3d", "duration": 20}
 USER_REBOOT = {"name": "user", "type": "Reboot", "resources": ["vm2"], "notice": "3d", "source": "User"}
-
-
-def examples(module: str) -> str:
-    tree = ast.parse((REPOSITORY / "plugins" / "modules" / (module + ".py")).read_text(encoding="utf-8"))
-    for statement in tree.body:
-        if isinstance(statement, ast.Assign) and getattr(statement.targets[0], "id", "") == "EXAMPLES":
-            return str(ast.literal_eval(statement.value))
-    raise AssertionError(f"{module} has no examples")
 
 
 class Project:
@@ -55,7 +46,7 @@ class Project:
             "group/azure_imds.scheduled_events.scheduled_events": {"endpoint": "{{ endpoint }}"},
             "azure_imds.scheduled_events.event_approve": {"receipts": "{{ receipts }}"},
         }
-        tasks = [*yaml.safe_load(examples(module)), *more]
+        tasks = [*yaml.safe_load(constant_of(module, "EXAMPLES")), *more]
         play = {"hosts": "all", "gather_facts": False, "module_defaults": defaults, "tasks": tasks}
         # all hosts are this machine; the script needs the name of the one that it prepares
         play["environment"] = {"HOST": "{{ inventory_hostname }}"}
@@ -101,7 +92,7 @@ def test_examples_of_event_facts(simulate: Callable[..., Simulator], tmp_path: P
 
 def test_files_in_the_examples_of_event_facts(simulate: Callable[..., Simulator], tmp_path: Path) -> None:
     project = Project(tmp_path, simulate(REBOOT), elsewhere="http://127.0.0.1:9")
-    files = re.findall(r"^# .*, in (\S+):\n((?:#   .*\n)+)", examples("event_facts"), re.MULTILINE)
+    files = re.findall(r"^# .*, in (\S+):\n((?:#   .*\n)+)", constant_of("event_facts", "EXAMPLES"), re.MULTILINE)
     assert [name for name, _text in files] == [
         "ansible.cfg",
         "inventory/group_vars/all.yml",

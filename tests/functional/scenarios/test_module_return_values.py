@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,8 +13,7 @@ import yaml
 
 from support import simulator_process
 from support.ansible_hosts import Hosts
-from support.module_play import Run, run_modules
-from support.repository import REPOSITORY
+from support.module_play import Run, constant_of, run_modules
 from support.simulator_process import Simulator
 
 TYPES = {"str": str, "int": int, "float": float, "bool": bool, "dict": dict, "list": list}
@@ -28,12 +26,8 @@ MODULES = ("event_info", "event_facts", "event_wait", "event_approve")
 
 
 def documented(module: str) -> dict[str, Any]:
-    tree = ast.parse((REPOSITORY / "plugins" / "modules" / (module + ".py")).read_text(encoding="utf-8"))
-    for statement in tree.body:
-        if isinstance(statement, ast.Assign) and getattr(statement.targets[0], "id", "") == "RETURN":
-            found: dict[str, Any] = yaml.safe_load(ast.literal_eval(statement.value))
-            return found
-    raise AssertionError(f"{module} documents no return values")
+    found: dict[str, Any] = yaml.safe_load(constant_of(module, "RETURN"))
+    return found
 
 
 def differences(described: dict[str, Any], real: dict[str, Any], where: str) -> Iterator[str]:
