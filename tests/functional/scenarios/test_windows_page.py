@@ -22,12 +22,6 @@ PLAYBOOK = "maintain-windows.yml"
 WAIT = "Wait until all events are over, also while the VM restarts"
 
 
-def printed_play() -> dict[str, Any]:
-    [text] = [printed.text for printed in printed_in("docs/windows.md") if printed.name == PLAYBOOK]
-    [play] = yaml.safe_load(text)
-    return dict(play)
-
-
 def for_stand_in(play: dict[str, Any], endpoint: str, receipts: Path) -> dict[str, Any]:
     """Return the play for a stand-in, on which a message takes the place of each change of a service."""
     for task in play["tasks"]:
@@ -44,8 +38,10 @@ def run(tmp_path: Path, azure: Simulator, at: dict[str, Callable[[], object]]) -
     host = WindowsHost(tmp_path / "win1")
     hosts = Hosts(tmp_path, {"win1": host.variables})
     hosts.environment.update(environment())
+    [text] = [printed.text for printed in printed_in("docs/windows.md") if printed.name == PLAYBOOK]
+    [play] = yaml.safe_load(text)
     file = tmp_path / PLAYBOOK
-    file.write_text(json.dumps([for_stand_in(printed_play(), azure.endpoints["vm1"], tmp_path / "receipts")]))
+    file.write_text(json.dumps([for_stand_in(play, azure.endpoints["vm1"], tmp_path / "receipts")]))
     ran = hosts.playbook(str(file), at=at)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout

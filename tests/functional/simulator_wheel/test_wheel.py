@@ -57,15 +57,10 @@ def files_of_checkout() -> set[Path]:
 
 
 @pytest.fixture(scope="module")
-def oldest_python() -> Path:
-    return first_python(range(OLDEST, sys.version_info[1] + 1))
-
-
-@pytest.fixture(scope="module")
-def run(wheel: Path, oldest_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Run the installed console script in an empty folder."""
+def run(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Run the installed console script in an empty folder, with the oldest Python."""
     venv = tmp_path_factory.mktemp("venv")
-    make_environment(oldest_python, venv, wheel)
+    make_environment(first_python(range(OLDEST, sys.version_info[1] + 1)), venv, wheel)
     empty = tmp_path_factory.mktemp("empty")
     own = {"PATH": f"{venv / 'bin'}:{os.environ['PATH']}", "HOME": str(empty), "LC_ALL": "C.UTF-8"}
 

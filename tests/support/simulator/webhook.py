@@ -79,11 +79,3 @@ class Webhook(HttpServer):
         """Return the requests when there are ``count`` of them or more."""
         wait_until(lambda: len(self.received) >= count, lambda: f"{count} requests, got {self.received}")
         return list(self.received)
-
-    def statuses_of_events(self) -> list[str]:
-        """Return EventStatus of each notification, in order of arrival."""
-        return [
-            each.properties["EventStatus"]
-            for each in self.received
-            if each.method == "POST" and "data" in each.notification
-        ]

@@ -9,23 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from support import simulator_process
-from support.network import IMDS, at_imds_address, ip, start_loopback
-from support.simulator_process import Simulator
-
-SCENARIO = {"groups": {"single": {"kind": "standalone", "vms": {"vm1": {}}}}, "knobs": {"rate_limit": 0}}
+from support.network import IMDS, ip, start_loopback
 
 
 @pytest.fixture(scope="session", autouse=True)
 def loopback() -> None:
     start_loopback()
-
-
-@pytest.fixture
-def azure() -> Iterator[Simulator]:
-    """The simulator at the true address and port."""
-    with at_imds_address(), simulator_process.start(SCENARIO, listen=IMDS + ":80") as running:
-        yield running
 
 
 @pytest.fixture

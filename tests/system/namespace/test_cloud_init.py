@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,53 +21,25 @@ from support.network import IMDS, at_imds_address
 pytestmark = pytest.mark.all
 
 KEYS = [{"keyData": f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA{name} {name}", "path": "keys"} for name in "ab"]
-SCENARIO = {
-    "groups": {
-        "web": {
-            "kind": "scale_set",
-            "vms": {
-                "web_13": {
-                    "instance": {
-                        "compute": {
-                            "publicKeys": KEYS,
-                            "osProfile": {"adminUsername": "me"},
-                            "userData": "aGVsbG8=",
-                        }
-                    }
-                }
-            },
-        }
-    }
-}
+COMPUTE = {"publicKeys": KEYS, "osProfile": {"adminUsername": "me"}, "userData": "aGVsbG8="}
+SCENARIO = {"groups": {"web": {"kind": "scale_set", "vms": {"web_13": {"instance": {"compute": COMPUTE}}}}}}
 
 
-@pytest.fixture
-def cloud_init() -> str:
-    """The folder with cloud-init."""
-    if (found := unpacked()) is None:
+def test_cloud_init_gets_keys_user_and_host_name(tmp_path: Path) -> None:
+    cloud_init = unpacked()
+    if cloud_init is None:
         pytest.skip("needs cloud-init; python -m support.cloud_init unpacks it")
-    return str(found)
-
-
-@pytest.fixture
-def web_13() -> Iterator[simulator_process.Simulator]:
-    """A VM of a scale set at the true address; the rate limit is that of Azure."""
-    with at_imds_address(), simulator_process.start(SCENARIO, ["--strict"], listen=IMDS + ":80") as running:
-        yield running
-
-
-def test_cloud_init_gets_keys_user_and_host_name(
-    web_13: simulator_process.Simulator, cloud_init: str, tmp_path: Path
-) -> None:
     program = Path(__file__).with_name("cloud_init_client.py")
-    done = subprocess.run(
-        [sys.executable, str(program), str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": cloud_init},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    # the rate limit is that of Azure
+    with at_imds_address(), simulator_process.start(SCENARIO, ["--strict"], listen=IMDS + ":80"):
+        done = subprocess.run(
+            [sys.executable, program, tmp_path],
+            env={**os.environ, "PYTHONPATH": str(cloud_init)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
     assert done.returncode == 0, done.stderr
     made: dict[str, Any] = json.loads(done.stdout)
     assert made["ssh_keys"] == [key["keyData"] for key in KEYS]

@@ -9,7 +9,6 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ import pytest
 from support.ansible_hosts import Hosts
 from support.network import IMDS, at_imds_address
 from support.repository import REPOSITORY
-from support.simulator_process import Simulator, start
+from support.simulator_process import start
 
 pytestmark = pytest.mark.all
 
@@ -30,19 +29,22 @@ def hosts(tmp_path: Path) -> Hosts:
     return found
 
 
-def test_every_module_needs_no_option_for_the_address_nor_for_receipts(azure: Simulator, hosts: Hosts) -> None:
-    event_id = azure.post("/events", {"type": "Reboot", "resources": ["vm1"], "source": "User", "hold": True})["id"]
-    info = hosts.module("web", "event_info")
-    assert info["resource_name"] == "vm1" and [event["event_id"] for event in info["events"]] == [event_id]
-    assert hosts.module("web", "event_facts")["ansible_facts"]["azure_scheduled_events"]["pending"] is True
-    assert hosts.module("web", "event_wait", state="scheduled")["outcome"] == "reached"
-    first, again = (hosts.module("web", "event_approve", policy="documented") for _run in range(2))
-    assert first["approved"] == [event_id] and (first["changed"], again["changed"]) == (True, False)
-    assert event_id in Path("/run/azure-scheduled-events/approvals/receipts.json").read_text()
-    azure.post(f"/events/{event_id}/approve", {"as": "other-tenants"})
-    assert hosts.module("web", "event_wait", state="started", timeout=60)["outcome"] == "reached"
-    azure.post(f"/events/{event_id}/complete")
-    assert hosts.module("web", "event_wait", state="absent", timeout=60)["outcome"] == "reached"
+def test_every_module_needs_no_option_for_the_address_nor_for_receipts(hosts: Hosts) -> None:
+    scenario = {"groups": {"single": {"vms": ["vm1"]}}, "knobs": {"rate_limit": 0}}
+    with at_imds_address(), start(scenario, listen=IMDS + ":80") as azure:
+        event = {"type": "Reboot", "resources": ["vm1"], "source": "User", "hold": True}
+        event_id = azure.post("/events", event)["id"]
+        info = hosts.module("web", "event_info")
+        assert info["resource_name"] == "vm1" and [each["event_id"] for each in info["events"]] == [event_id]
+        assert hosts.module("web", "event_facts")["ansible_facts"]["azure_scheduled_events"]["pending"] is True
+        assert hosts.module("web", "event_wait", state="scheduled")["outcome"] == "reached"
+        first, again = (hosts.module("web", "event_approve", policy="documented") for _run in range(2))
+        assert first["approved"] == [event_id] and (first["changed"], again["changed"]) == (True, False)
+        assert event_id in Path("/run/azure-scheduled-events/approvals/receipts.json").read_text()
+        azure.post(f"/events/{event_id}/approve", {"as": "other-tenants"})
+        assert hosts.module("web", "event_wait", state="started", timeout=60)["outcome"] == "reached"
+        azure.post(f"/events/{event_id}/complete")
+        assert hosts.module("web", "event_wait", state="absent", timeout=60)["outcome"] == "reached"
 
 
 @pytest.mark.parametrize("name", ["event_facts", "event_info"])
@@ -67,7 +69,7 @@ def after_dhcp(program: str) -> list[str]:
     shell = (
         "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/netif/leases"
         " && echo OPTION_245=a83f8110 > /run/systemd/netif/leases/2"
-        f" && export PYTHONPATH={REPOSITORY / 'plugins/module_utils'} && exec \"$@\""
+        f' && export PYTHONPATH={REPOSITORY / "plugins/module_utils"} && exec "$@"'
     )
     return ["unshare", "--mount", "sh", "-c", shell, "sh", sys.executable, "-c", program]
 
@@ -79,17 +81,9 @@ print(len(imds.events().events), imds.endpoint)
 """
 
 
-@pytest.fixture
-def named_address() -> Iterator[None]:
-    """The address that DHCP named, on lo."""
-    with at_imds_address(NAMED):
-        yield
-
-
-@pytest.mark.usefixtures("named_address")
 @pytest.mark.parametrize("port", [80, 8080])
 def test_auto_finds_the_address_that_dhcp_named(port: int) -> None:
-    with start(listen=f"{NAMED}:{port}"):
+    with at_imds_address(NAMED), start(listen=f"{NAMED}:{port}"):
         done = subprocess.run(after_dhcp(AUTO), stdout=subprocess.PIPE, text=True, timeout=120, check=True)
     assert done.stdout == f"0 http://{NAMED}" + ("\n" if port == 80 else ":8080\n")
 
@@ -107,10 +101,9 @@ print(len(imds.events().events), imds.endpoint)
 """
 
 
-@pytest.mark.usefixtures("named_address")
 def test_auto_leaves_a_server_that_is_not_imds() -> None:
     command = after_dhcp(SECOND_POLL)
-    with at_imds_address(), start(listen=f"{NAMED}:80") as other:
+    with at_imds_address(), at_imds_address(NAMED), start(listen=f"{NAMED}:80") as other:
         other.post("/faults", {"kind": "not-found"})
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asking:
             assert asking.stdout is not None

@@ -25,18 +25,10 @@ def impact(tmp_path, **more):
     # $$ is one $: the shell reads the environment
     words = "$$EVENT_PHASE $$EVENT_TYPE $$VM_NAME $$EVENT_NAME $$GROUP_NAME"
     note = ["sh", "-c", f'echo "{words} $1" >> {tmp_path}/notes; echo done', "sh", "${VM_NAME}:$EVENT_ID"]
+    event = {"name": "e", "type": "Reboot", "actual": "Freeze", "impact_for": 5, "resources": ["vm1", "vm2"]}
     return {
-        "groups": {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}},
-        "events": [
-            {
-                "name": "e",
-                "type": "Reboot",
-                "actual": "Freeze",
-                "impact_for": 5,
-                "resources": ["vm1", "vm2"],
-                "starts": "automatic_approval",
-            }
-        ],
+        "groups": {"web": {"vms": ["vm1", "vm2"]}},
+        "events": [{**event, "starts": "automatic_approval"}],
         "impact": {"Freeze": {"start": note, "end": note}, **more},
     }
 
