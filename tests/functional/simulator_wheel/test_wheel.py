@@ -64,11 +64,8 @@ def run(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     empty = tmp_path_factory.mktemp("empty")
     own = {"PATH": f"{venv / 'bin'}:{os.environ['PATH']}", "HOME": str(empty), "LC_ALL": "C.UTF-8"}
 
-    def call(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        present = {**own, **variables}
-        return subprocess.run(
-            arguments, env=present, cwd=empty, capture_output=True, text=True, timeout=300, check=False
-        )
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(arguments, env=own, cwd=empty, capture_output=True, text=True, timeout=300, check=False)
 
     return call
 

@@ -78,12 +78,9 @@ def test_every_wrong_member_of_a_request_is_named(sim):
     bodies["/notes"] = {"vm": "vm8", "what": "", "event": 7, "who": 1}
     schedule(sim, name="changing")
     for path, body in bodies.items():
-        named = [each.partition(":")[0].partition("[")[0] for each in problems_of(sim, path, body)]
+        problems = re.split(r"; (?=\w+(?:\[\d\])?: )", expect_error(400, sim.post, path, body))
+        named = [each.partition(":")[0].partition("[")[0] for each in problems]
         assert {*named} == {*body} - {"kind"}, path
-
-
-def problems_of(sim, path, body):
-    return re.split(r"; (?=\w+(?:\[\d\])?: )", expect_error(400, sim.post, path, body))
 
 
 def test_approve_as_control_plane_other_tenants_or_vm(sim):
