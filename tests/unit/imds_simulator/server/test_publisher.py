@@ -121,20 +121,6 @@ def test_failed_delivery_is_repeated_later_and_others_go_on(publish, hook):
     assert [each.headers["aeg-delivery-count"] for each in (first, second, again)] == ["0", "0", "1"]
 
 
-def test_attempts_are_bounded(publish, hook):
-    hook.statuses = [503] * 10
-    sim = publish(attempts=3)
-    schedule(sim)
-    for seconds, count in ((0, 1), (10, 2), (30, 3)):
-        sim.advance(seconds)
-        wait_for_results(sim, count)
-    sim.advance(36000)
-    schedule_other(sim, "other")
-    wait_for_results(sim, 5)
-    of_event = [line for line in sim.log(what="notification") if (line["id"], line["status"]) == (ID, "Scheduled")]
-    assert [line["result"] for line in of_event] == ["again", "again", "failed"]
-
-
 def test_final_answers_are_not_repeated(publish, hook):
     hook.statuses = [400, 401, 403, 413, 404, 204]
     sim = publish()
@@ -143,13 +129,15 @@ def test_final_answers_are_not_repeated(publish, hook):
     assert wait_for_results(sim, 6) == ["failed"] * 4 + ["again", "delivered"]
 
 
-def test_unreachable_web_hook_is_tried_again(publish):
+def test_unreachable_web_hook_is_tried_again_until_the_attempts_are_over(publish):
     with reserved_port() as port:
-        sim = publish(url=f"http://127.0.0.1:{port}/", attempts=2)
-        schedule(sim)
-        assert wait_for_results(sim, 1) == ["again"]
-        sim.advance(10)
-        assert wait_for_results(sim, 2) == ["again", "failed"]
+        sim = publish(url=f"http://127.0.0.1:{port}/", attempts=3)
+        schedule(sim, notice="1d")
+        for count, seconds in enumerate((10, 30, 36000), 1):
+            wait_for_results(sim, count)
+            sim.advance(seconds)
+        schedule_other(sim, "other", notice="1d")
+        assert wait_for_results(sim, 4) == ["again", "again", "failed", "again"]
         assert all(line["error"] for line in sim.log(what="notification"))
 
 
