@@ -25,11 +25,6 @@ from support.repository import REPOSITORY
 pytestmark = pytest.mark.all
 
 PAGE = (REPOSITORY / "docs" / "simulator" / "imds-address.md").read_text(encoding="utf-8")
-PROGRAM = """#!{python}
-import sys
-from imds_simulator.__main__ import main
-sys.exit(main())
-"""
 
 
 def blocks(language: str) -> list[str]:
@@ -41,10 +36,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
     """The console script on PATH, the collection, and its libraries."""
     program = tmp_path / "bin" / "imds-simulator"
     program.parent.mkdir()
-    program.write_text(PROGRAM.format(python=sys.executable), encoding="utf-8")
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m imds_simulator "$@"\n', encoding="utf-8")
     program.chmod(0o755)
-    python = tmp_path / "bin" / "python"
-    python.symlink_to(sys.executable)
     found = {**simulator_process.environment(), **Hosts(tmp_path, {}).environment}
     found["PYTHONPATH"] = simulator_process.environment()["PYTHONPATH"]
     path = f"{program.parent}:{Path(sys.executable).parent}:{found['PATH']}"
