@@ -91,6 +91,6 @@ def _handler(server: WebServer) -> type[QuietHandler]:
                 self.wfile.flush()
                 server.closing.wait(answer.pause)
 
-        do_GET = do_POST = do_PATCH = do_any
+        do_GET = do_POST = do_PATCH = do_OPTIONS = do_any
 
     return Handler

@@ -5,77 +5,40 @@
 from __future__ import annotations
 
 import json
-import threading
-from email.message import Message
-from typing import Any, NamedTuple
+from typing import Any
 
-from support.salt.http_server import HttpServer, QuietHandler
+from support.ready_hooks.web_server import Answer, Request, WebServer
 from support.wait import wait_until
 
 
-class Received(NamedTuple):
-    method: str
-    path: str
-    headers: Message
-    body: Any
-
-    @property
-    def notification(self) -> dict[str, Any]:
-        """The notification in either schema."""
-        notification: dict[str, Any] = self.body[0] if isinstance(self.body, list) else self.body
-        return notification
-
-    @property
-    def properties(self) -> dict[str, Any]:
-        """The members of the event."""
-        properties: dict[str, Any] = self.notification["data"]["resourceInfo"]["properties"]
-        return properties
-
-
-class Webhook(HttpServer):
-    """A web hook.
-
-    ``statuses`` are the statuses of the next answers; after them it answers 200. ``returns_code``: it
-    passes the handshake of Event Grid; ``allowed_origin``: that of CloudEvents. ``rest``: the answers are
-    sent in two parts, the second one when it is set; ``has_begun`` is set after the first part.
-    """
+class Webhook(WebServer):
+    """A web hook, which answers 200 unless it has other ``answers``."""
 
     def __init__(self) -> None:
-        self.received: list[Received] = []
-        self.statuses: list[int] = []
-        self.returns_code = False
-        self.allowed_origin = ""
-        self.rest: threading.Event | None = None
-        self.has_begun = threading.Event()
-        hook = self
+        super().__init__("127.0.0.1")
+        self.url += "/endpoint"
 
-        class Handler(QuietHandler):
-            def answer(self) -> None:
-                data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                body: Any = json.loads(data) if data else None
-                hook.received.append(Received(self.command, self.path, self.headers, body))
-                status = hook.statuses.pop(0) if hook.statuses else 200
-                answer = b""
-                if hook.returns_code and self.headers["aeg-event-type"] == "SubscriptionValidation":
-                    answer = json.dumps({"validationResponse": body[0]["data"]["validationCode"]}).encode()
-                self.send_response(status)
-                if hook.allowed_origin:
-                    self.send_header("WebHook-Allowed-Origin", hook.allowed_origin)
-                self.send_header("Content-Length", str(len(answer)))
-                self.end_headers()
-                if hook.rest is not None:
-                    self.wfile.write(answer[:5])
-                    hook.has_begun.set()
-                    hook.rest.wait(60)
-                    answer = answer[5:]
-                self.wfile.write(answer)
-
-            do_POST = do_OPTIONS = answer
-
-        super().__init__(Handler)
-        self.url = self.address + "/endpoint"
-
-    def wait_for(self, count: int) -> list[Received]:
+    def wait_for(self, count: int) -> list[Request]:
         """Return the requests when there are ``count`` of them or more."""
-        wait_until(lambda: len(self.received) >= count, lambda: f"{count} requests, got {self.received}")
-        return list(self.received)
+        wait_until(lambda: len(self.requests) >= count, lambda: f"{count} requests, got {self.requests}")
+        return list(self.requests)
+
+
+def notification_of(request: Request) -> dict[str, Any]:
+    """Return the notification in either schema."""
+    notification: dict[str, Any] = request.json[0] if isinstance(request.json, list) else request.json
+    return notification
+
+
+def properties_of(request: Request) -> dict[str, Any]:
+    """Return the members of the event."""
+    properties: dict[str, Any] = notification_of(request)["data"]["resourceInfo"]["properties"]
+    return properties
+
+
+def with_handshake(request: Request, pause: float = 0.0) -> Answer:
+    """Return the answer that passes the handshake of either schema; ``pause``: seconds between its bytes."""
+    if request.headers.get("aeg-event-type") != "SubscriptionValidation":
+        return Answer(headers={"WebHook-Allowed-Origin": "*"} if request.method == "OPTIONS" else {})
+    code = notification_of(request)["data"]["validationCode"]
+    return Answer(body=json.dumps({"validationResponse": code}).encode(), pause=pause)

@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import socket
-import threading
 import time
+from functools import partial
 
 import pytest
 
+from support.ready_hooks.web_server import Answer
 from support.simulator.raw_http import send_request
-from support.simulator.webhook import Webhook
+from support.simulator.webhook import Webhook, notification_of, properties_of, with_handshake
 from support.simulator_process import reserved_port
 from support.wait import wait_until
 
@@ -66,15 +67,15 @@ def test_events_are_published_in_order_with_their_ends(publish, hook):
     schedule(sim, name="second")
     sim.post("/events/second/cancel")
     received = hook.wait_for(6)
-    statuses = [each.properties["EventStatus"] for each in received]
+    statuses = [properties_of(each)["EventStatus"] for each in received]
     assert statuses == ["Scheduled", "Scheduled", "Started", "Completed", "Scheduled", "Canceled"]
-    assert len({each.notification["id"] for each in received}) == 6
+    assert len({notification_of(each)["id"] for each in received}) == 6
     for each in received:
-        assert (each.method, each.path) == ("POST", "/endpoint")
+        assert (each.method, each.target) == ("POST", "/endpoint")
         assert (each.headers["Authorization"], each.headers["X-Team"]) == ("Bearer secret", "web")
         assert each.headers["aeg-event-type"] == "Notification"
-        assert each.properties["EventId"] == ID.lower() and each.properties["Resources"] == ["vm1", "vm2"]
-    first, changed, started = (each.properties["NotBefore"] for each in received[:3])
+        assert properties_of(each)["EventId"] == ID.lower() and properties_of(each)["Resources"] == ["vm1", "vm2"]
+    first, changed, started = (properties_of(each)["NotBefore"] for each in received[:3])
     assert first != changed == started
     assert wait_for_results(sim, 6) == ["delivered"] * 6
 
@@ -83,7 +84,7 @@ def test_duplicates_have_the_same_id(publish, hook):
     sim = publish(duplicates=1)
     schedule(sim)
     wait_for_results(sim, 2)
-    first, second = hook.received
+    first, second = hook.requests
     assert first.body == second.body
 
 
@@ -106,7 +107,7 @@ def test_disorder_and_duplicates_are_equal_for_one_seed(publish):
 
 
 def test_failed_delivery_is_repeated_later_and_others_go_on(publish, hook):
-    hook.statuses = [500]
+    hook.answers = [Answer(500)]
     sim = publish()
     schedule(sim, name="first")
     wait_for_results(sim, 1)
@@ -116,13 +117,13 @@ def test_failed_delivery_is_repeated_later_and_others_go_on(publish, hook):
     assert results(sim) == ["again", "delivered"]
     sim.advance(1)
     wait_for_results(sim, 3)
-    first, second, again = hook.received
+    first, second, again = hook.requests
     assert first.body == again.body != second.body
     assert [each.headers["aeg-delivery-count"] for each in (first, second, again)] == ["0", "0", "1"]
 
 
 def test_final_answers_are_not_repeated(publish, hook):
-    hook.statuses = [400, 401, 403, 413, 404, 204]
+    hook.answers = [Answer(status) for status in (400, 401, 403, 413, 404, 204)]
     sim = publish()
     for number in range(6):
         schedule_other(sim, f"e{number}")
@@ -155,7 +156,7 @@ def test_slow_web_hook_does_not_delay_imds(publish):
 
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_handshake_comes_before_the_first_notification(publish, hook, schema):
-    hook.returns_code, hook.allowed_origin = schema == "eventgrid", "*" if schema == "cloudevents" else ""
+    hook.otherwise = with_handshake
     sim = publish(schema=schema, validate=True)
     schedule(sim)
     validation, received = hook.wait_for(2)
@@ -164,19 +165,14 @@ def test_handshake_comes_before_the_first_notification(publish, hook, schema):
         assert received.headers["Content-Type"] == "application/cloudevents+json; charset=utf-8"
     else:
         assert validation.headers["aeg-event-type"] == "SubscriptionValidation"
-        assert validation.notification["eventType"] == "Microsoft.EventGrid.SubscriptionValidationEvent"
-    assert received.properties["EventId"] == ID.lower()
+        assert notification_of(validation)["eventType"] == "Microsoft.EventGrid.SubscriptionValidationEvent"
+    assert properties_of(received)["EventId"] == ID.lower()
     assert results(sim, "notification-handshake") == ["passed"]
 
 
 def test_handshake_is_read_whole_when_it_comes_in_parts(publish, hook):
-    hook.returns_code, hook.rest = True, threading.Event()
+    hook.otherwise = partial(with_handshake, pause=0.005)
     sim = publish(validate=True)
-    assert hook.has_begun.wait(60)
-    # when it has answered these, the simulator has read the first part
-    for _each in range(2):
-        sim.get("/health")
-    hook.rest.set()
     assert wait_for_results(sim, 1, "notification-handshake") == ["passed"]
 
 
@@ -188,7 +184,7 @@ def test_web_hook_without_handshake_gets_no_notification(publish, hook, schema):
     sim.advance(10)
     assert wait_for_results(sim, 2, "notification-handshake") == ["failed", "failed"]
     sim.post(f"/events/{ID}/cancel")
-    assert results(sim) == [] and len(hook.received) == 2
+    assert results(sim) == [] and len(hook.requests) == 2
 
 
 @pytest.mark.parametrize("kind, requests", [("lost-request", 1), ("lost-answer", 2)])
@@ -196,10 +192,10 @@ def test_lost_notification_is_sent_again(publish, hook, kind, requests):
     sim = publish()
     sim.post("/faults", {"kind": kind, "route": "notify", "requests": 1})
     schedule(sim)
-    assert wait_for_results(sim, 1) == ["again"] and len(hook.received) == requests - 1
+    assert wait_for_results(sim, 1) == ["again"] and len(hook.requests) == requests - 1
     sim.advance(10)
     wait_for_results(sim, 2)
-    assert len(hook.received) == requests and {str(each.body) for each in hook.received} == {str(hook.received[0].body)}
+    assert len(hook.requests) == requests and len({each.body for each in hook.requests}) == 1
 
 
 def test_delay_fault_moves_a_notification_behind_the_next(publish, hook):
@@ -210,7 +206,7 @@ def test_delay_fault_moves_a_notification_behind_the_next(publish, hook):
     hook.wait_for(1)
     sim.advance(30)
     received = hook.wait_for(2)
-    assert [each.properties["EventType"] for each in received] == ["Redeploy", "Reboot"]
+    assert [properties_of(each)["EventType"] for each in received] == ["Redeploy", "Reboot"]
     # the delayed request is one, too
     assert sim.get("/faults")["faults"][0]["seen"] == {"vm1": 2}
 
@@ -223,13 +219,13 @@ def test_fault_without_a_route_does_not_affect_notifications(publish, hook):
 
 
 def test_delay_fault_delays_each_attempt(publish, hook):
-    hook.statuses = [500]
+    hook.answers = [Answer(500)]
     sim = publish()
     sim.post("/faults", {"kind": "delay", "delay": 30, "route": "notify"})
     schedule(sim)
     for attempt, result in enumerate(("again", "delivered"), 1):
         wait_until(lambda: sim.get("/faults")["faults"][0]["seen"] == {"vm1": attempt}, f"attempt {attempt}")
-        assert len(hook.received) == attempt - 1
+        assert len(hook.requests) == attempt - 1
         sim.advance(30)
         assert wait_for_results(sim, attempt)[-1] == result
         sim.advance(10)
