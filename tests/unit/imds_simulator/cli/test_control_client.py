@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from imds_simulator.__main__ import main
+from support.ready_hooks.web_server import Answer, WebServer
 from support.salt.http_server import HttpServer, QuietHandler
 
 FOREIGN = "its answer is not that of a simulator of this version; check --control"
@@ -39,21 +40,11 @@ def exit_code_and_problem(capsys, control, words):
     ],
 )
 def test_answer_of_another_server_is_one_line_and_exit_1(capsys, status, body):
-    class Handler(QuietHandler):
-        def answer(self):
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            self.send_response(status)
-            self.send_header("Location", "/elsewhere")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        do_GET = do_POST = answer
-
-    with HttpServer(Handler) as server:
+    with WebServer("127.0.0.1") as server:
+        server.otherwise = lambda _request: Answer(status, body, {"Location": "/elsewhere"})
         for words in VERBS:
-            expected = (1, f"imds_simulator: {server.address}: {FOREIGN}\n")
-            assert exit_code_and_problem(capsys, server.address, words) == expected, words
+            expected = (1, f"imds_simulator: {server.url}: {FOREIGN}\n")
+            assert exit_code_and_problem(capsys, server.url, words) == expected, words
 
 
 def test_program_that_does_not_speak_http_is_named_in_one_line(capsys):

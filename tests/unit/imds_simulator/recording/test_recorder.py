@@ -25,8 +25,8 @@ from imds_simulator.recording.recording_file import Unusable, key_file, open_rec
 from imds_simulator.scenario.groups import parse_address
 from imds_simulator.testing import Simulator
 from support import simulator_process
+from support.ready_hooks.web_server import Answer, WebServer
 from support.repository import REPOSITORY
-from support.salt.http_server import HttpServer, QuietHandler
 from support.simulator.raw_http import send_raw
 from support.simulator_process import PACKAGE_ROOT
 from support.wait import wait_until
@@ -156,17 +156,10 @@ def test_recording_needs_its_key_to_continue(tmp_path: Path, simulator: Simulato
 
 
 def test_page_of_a_proxy_is_not_recorded_as_imds(tmp_path: Path) -> None:
-    class Proxy(QuietHandler):
-        def do_GET(self) -> None:
-            page = b"<html>no access for jsmith at proxy.corp.example</html>"
-            self.send_response(200)
-            self.send_header("Via", "proxy.corp.example")
-            self.send_header("Content-Length", str(len(page)))
-            self.end_headers()
-            self.wfile.write(page)
-
-    with HttpServer(Proxy) as server:
-        recorder = record(tmp_path / "recording", server.address, settable_clock(), 35)
+    with WebServer("127.0.0.1") as server:
+        page = b"<html>no access for jsmith at proxy.corp.example</html>"
+        server.otherwise = lambda _request: Answer(body=page, headers={"Via": "proxy.corp.example"})
+        recorder = record(tmp_path / "recording", server.url, settable_clock(), 35)
     # ten seconds pass after each error
     assert recorder.outcomes == {"not-imds": 8}
     for line in lines_of(tmp_path / "recording"):
