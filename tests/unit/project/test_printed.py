@@ -128,7 +128,6 @@ LEFT_OUT = {
         "pip install ./roles/imds_simulator/files": INSTALLS_WHEEL,
         "imds-simulator --scenario live-migration": STARTED,
         REHEARSAL: "the playbook is the reader's; tests/system/recipes/test_recipes.py runs one with `exec`",
-        "python3 -m imds_simulator --check mine.yaml": "the file is the reader's",
     },
     "docs/simulator/imds-address.md": {
         "FROM python:3.12-slim": "needs docker; tests/functional/simulator_wheel runs the wheel",
