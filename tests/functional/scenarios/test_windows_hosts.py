@@ -18,6 +18,7 @@ import pytest
 
 from support import simulator_process
 from support.ansible_hosts import COLLECTION, Hosts
+from support.module_play import Run, run_modules
 from support.simulator_process import Simulator
 from support.wait import wait_until
 from support.windows_hosts.host import WindowsHost, environment
@@ -149,21 +150,10 @@ def test_facts_are_gathered_in_a_mixed_inventory(azure: Simulator, hosts: Hosts,
 
 
 def test_async_task_fails_with_the_remedy(azure: Simulator, hosts: Hosts, windows: WindowsHost, tmp_path: Path) -> None:
-    asynchronous = {"async": 60, "poll": 1, "ignore_errors": True}
-    file = playbook(
-        tmp_path,
-        play(
-            "win1,lin1",
-            task("event_wait", {"endpoint": azure.endpoints["vm1"]}, register="waited", **asynchronous),
-            {
-                "ansible.builtin.assert": {"that": "waited is failed and 'async' in waited.msg"},
-                "when": "'win1' == inventory_hostname",
-            },
-            {"ansible.builtin.assert": {"that": "waited.outcome == 'reached'"}, "when": "'lin1' == inventory_hostname"},
-        ),
-    )
-    ran = hosts.playbook(file)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    wait = Run("event_wait", {"endpoint": azure.endpoints["vm1"]}, {"async": 60, "poll": 1})
+    results = run_modules(hosts, tmp_path, {"wait": wait})
+    assert results["win1"]["wait"]["failed"] and "async" in results["win1"]["wait"]["msg"]
+    assert results["lin1"]["wait"]["outcome"] == "reached"
     assert windows.runs() == []
 
 
