@@ -65,10 +65,7 @@ def test_requests_of_vms_are_shown_with_status_and_fault(page, start):
     assert page.text(row) == "no request yet"
     send_request(simulator.endpoints["db1"])
     page.wait_for(row, "GET scheduledevents 200")
-    page.wait(
-        lambda: any("1 asked" in each.text for each in page.find_all(".group .facts")),
-        "1 asked",
-    )
+    page.wait(lambda: any("1 asked" in each.text for each in page.find_all(".group .facts")), "1 asked")
     page.choose(page.find("#inject-kind"), "unavailable")
     page.fill("#inject-vm", "db1")
     page.find("#inject button").click()

@@ -60,24 +60,16 @@ def test_fault_has_its_status_and_body(inject, vm1, kind, status, body, content_
     assert int(answer.headers["Content-Length"]) == len(body)
 
 
+TEA = {"status": 418, "body": "tea", "content_type": "text/plain", "headers": {"X-Pot": 1}, "retry_after": "2m"}
+# these replace those of the service, in any letter case
+OWN_HEADERS = {"headers": {"server": "x", "CONTENT-TYPE": "y", "Date": "z"}}
+
+
 @pytest.mark.parametrize(
     "kind, options, status, body, headers",
     [
-        (
-            "status",
-            {"status": 418, "body": "tea", "content_type": "text/plain", "headers": {"X-Pot": 1}, "retry_after": "2m"},
-            418,
-            b"tea",
-            {"Content-Type": "text/plain", "X-Pot": "1", "Retry-After": "120"},
-        ),
-        # headers replace those of the service, in any letter case
-        (
-            "empty",
-            {"headers": {"server": "x", "CONTENT-TYPE": "y", "Date": "z"}},
-            200,
-            b"",
-            {"Server": "x", "Date": "z"},
-        ),
+        ("status", TEA, 418, b"tea", {"Content-Type": "text/plain", "X-Pot": "1", "Retry-After": "120"}),
+        ("empty", OWN_HEADERS, 200, b"", {"Server": "x", "Date": "z"}),
         ("body", {"body_base64": "AP8="}, 200, b"\x00\xff", {}),
         # half of a surrogate pair, which JSON may have, is escaped
         ("body", {"body": "x\ud800"}, 200, b"x\\ud800", {}),
