@@ -11,14 +11,13 @@ from typing import Any
 
 
 class ReportPage(HTMLParser):
-    """A report: ``source`` is the file, ``elements`` are names with attributes, ``data`` is the embedded run.
+    """A report: ``elements`` are names with attributes, ``data`` is the embedded run.
 
     ``scripts`` and ``styles`` are the texts of these elements, without the data.
     """
 
     def __init__(self, source: str) -> None:
         super().__init__()
-        self.source = source
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.scripts: list[str] = []
         self.styles: list[str] = []

@@ -20,6 +20,7 @@ from imds_simulator.cli.commands import SERVE
 from imds_simulator.cli.control_commands import VERBS
 from imds_simulator.cli.options import DEFAULT_CONTROL
 from imds_simulator.cli.parsing import parse
+from imds_simulator.cli.serve_command import server_options
 from imds_simulator.scenario.files import shipped_names
 from support import simulator_process
 from support.simulator.raw_http import send_request
@@ -187,6 +188,14 @@ def test_a_problem_of_the_scenario_names_the_variables_in_use(monkeypatch, refus
     monkeypatch.setenv("IMDS_SIMULATOR_SCENARIO", "zzz")
     code, problem = refused()
     assert code == 2 and problem.endswith("imds_simulator: from the environment: IMDS_SIMULATOR_SCENARIO\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_strict"),
+    [([], False), (["--strict"], True), (["--knob", "strict=on"], True), (["--strict", "--knob", "strict=off"], False)],
+)
+def test_strict_is_a_knob_too(arguments, is_strict):
+    assert server_options(parse(SERVE, arguments)).scenario.knobs.strict is is_strict
 
 
 def test_control_accepts_a_url_but_not_that_of_the_simulator_around(monkeypatch):
