@@ -122,7 +122,7 @@ def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
         ("exec --imds-address --keep-network --as-root -- true", "--as-root: not with --keep-network"),
         ("exec curl -s http://localhost", "exec needs a command after --: exec [OPTIONS] -- COMMAND"),
         ("exec --", "exec: there is no command after --"),
-        ("join --vm web_1", "join needs a command after --: join [OPTIONS] -- COMMAND ARGUMENTS..."),
+        ("join --vm web_1", "join [OPTIONS] -- COMMAND ARGUMENTS..."),
         ("join -- true", "--vm: a value is missing"),
         ("log --what aproved", "(did you mean approved?)"),
         ("wait", "a value is missing"),
