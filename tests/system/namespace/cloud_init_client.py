@@ -11,40 +11,28 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import Any
 
 from cloudinit import helpers
 from cloudinit.sources import DataSourceAzure as azure
 
-
-def main(folder: str) -> None:
-    paths = helpers.Paths({"cloud_dir": f"{folder}/cloud", "run_dir": f"{folder}/run"})
-    source = azure.DataSourceAzure({}, None, paths)
-    metadata = fetched(source)
-    source.metadata = {"imds": metadata}
-    print(
-        json.dumps(
-            {
-                "ssh_keys": source.get_public_ssh_keys(),
-                "user": azure._username_from_imds(metadata),
-                "host_name": azure._hostname_from_imds(metadata),
-                "user_data": azure._userdata_from_imds(metadata),
-                "disable_password": azure._disable_password_from_imds(metadata),
-                "mac": azure.normalize_mac_address(metadata["network"]["interface"][0]["macAddress"]),
-                "compute": metadata["compute"],
-            }
-        )
-    )
-
-
-def fetched(source: Any) -> Any:
-    """Return the metadata by the way of this version of cloud-init: newer ones have a module for it."""
-    try:
-        from cloudinit.sources.azure import imds
-    except ImportError:
-        return source.get_imds_data_with_api_fallback(retries=3)
-    return imds.fetch_metadata_with_api_fallback(retry_deadline=time.time() + 30)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
+folder = sys.argv[1]
+paths = helpers.Paths({"cloud_dir": f"{folder}/cloud", "run_dir": f"{folder}/run"})
+source = azure.DataSourceAzure({}, None, paths)
+try:
+    from cloudinit.sources.azure import imds
+except ImportError:
+    # older versions
+    metadata = source.get_imds_data_with_api_fallback(retries=3)
+else:
+    metadata = imds.fetch_metadata_with_api_fallback(retry_deadline=time.time() + 30)
+source.metadata = {"imds": metadata}
+made = {
+    "ssh_keys": source.get_public_ssh_keys(),
+    "user": azure._username_from_imds(metadata),
+    "host_name": azure._hostname_from_imds(metadata),
+    "user_data": azure._userdata_from_imds(metadata),
+    "disable_password": azure._disable_password_from_imds(metadata),
+    "mac": azure.normalize_mac_address(metadata["network"]["interface"][0]["macAddress"]),
+    "compute": metadata["compute"],
+}
+print(json.dumps(made))

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from support import simulator_process
@@ -23,9 +23,7 @@ def as_user():
     python = python_for_user(f"sys.version_info[:2] == {sys.version_info[:2]}")
     if python is None:
         pytest.skip(f"no Python {sys.version_info[0]}.{sys.version_info[1]} on PATH that another user can run")
-    spec = importlib.util.find_spec("aiohttp")
-    assert spec is not None and spec.origin is not None
-    libraries = Path(spec.origin).parent.parent
+    libraries = Path(aiohttp.__file__).parents[1]
     with folder_for_user() as folder:
         shutil.copytree(simulator_process.PACKAGE_ROOT / "imds_simulator", folder / "sources" / "imds_simulator")
         own = folder / "own"
