@@ -117,4 +117,3 @@ def test_all_programs_use_the_address(environment: dict[str, str], tmp_path: Pat
         finally:
             simulator.terminate()
     run("sysctl net.ipv4.ip_unprivileged_port_start=1024", environment, tmp_path)
-    run(delete, environment, tmp_path)

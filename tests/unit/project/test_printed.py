@@ -127,7 +127,9 @@ LEFT_OUT = {
     "docs/simulator.md": {
         "pip install ./roles/imds_simulator/files": INSTALLS_WHEEL,
         "imds-simulator --scenario live-migration": STARTED,
-        REHEARSAL: "the playbook is the reader's; tests/system/recipes/test_recipes.py runs one with `exec`",
+        "python3 -m imds_simulator exec ...": (
+            "the playbook is the reader's; tests/system/recipes/test_recipes.py runs one with `exec`"
+        ),
     },
     "docs/simulator/imds-address.md": {
         "FROM python:3.12-slim": "needs docker; tests/functional/simulator_wheel runs the wheel",

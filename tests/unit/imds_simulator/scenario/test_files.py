@@ -375,7 +375,7 @@ def test_schema_accepts_the_library_and_refuses_wrong_scenarios() -> None:
 
 @pytest.mark.parametrize("name", sorted(file.stem for file in LIBRARY.glob("*.yaml")))
 def test_library_scenario_runs_to_its_end(name: str) -> None:
-    scenario = load(name)
+    scenario, _warnings = load_with_warnings(name)
     assert scenario.title and "Learn: " in summary(name)
     simulation = Simulation(
         World(scenario.groups, Rules(scenario.knobs), new_id=sequential_ids()),
