@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import pytest
 
 from support.hosts.host import Host
-from support.recipes.fleet import CALLS, Fleet, maintenance_of
+from support.recipes.fleet import Fleet, maintenance_of
 from support.recipes.project import TIMEOUT, Project, write_inventory
 from support.wait import wait_until
 
@@ -25,7 +24,6 @@ CHECK = (
     "ansible web --inventory hosts.yml --become --module-name ansible.builtin.command"
     ' --args "azure-scheduled-events check"'
 )
-HOST_DRAIN = f'#!/bin/sh\necho "$(date -u +%Y-%m-%dT%H:%M:%S.%3NZ) host-drain.sh $*" >>{CALLS}\n'
 
 
 def install_timer(host: Host, project: Project) -> None:
@@ -72,36 +70,3 @@ def test_each_host_changes_its_owner_when_it_has_no_event(fleet: Callable[..., F
     expected = maintenance_of("Reboot", "timer1")
     wait_until(lambda: web.steps()[-5:] == expected, "all steps", web.steps, TIMEOUT)
     assert not any(host.file(DRAINED).exists() for host in web.hosts.values())
-
-
-@pytest.mark.follows(PAGE, "host-drain.yml")
-def test_command_of_the_old_manager_runs_as_a_hook_when_little_time_is_left(
-    fleet: Callable[..., Fleet], project: Project
-) -> None:
-    web = fleet("manager1")
-    host = web.hosts["manager1"]
-    write_inventory(project, "web", web.hosts)
-    refused = project.run("ansible-playbook --inventory hosts.yml host-drain.yml")
-    assert refused.wait() != 0 and "host-drain" in refused.text, (
-        "the check of the hook finds that its command is missing"
-    )
-    program = host.file("/host-drain.sh")
-    program.write_text(HOST_DRAIN, encoding="utf-8")
-    program.chmod(0o755)
-    project.run("ansible-playbook --inventory hosts.yml host-drain.yml").must_succeed()
-    event_id = web.announce("Reboot", "manager1", notice="25m")
-
-    def known() -> bool:
-        status = host.run(["azure-scheduled-events", "status", "--json"], check=False).stdout
-        return event_id in [event["event_id"] for event in json.loads(status)["events"]]
-
-    wait_until(known, "the event in the status", web.steps, TIMEOUT)
-    assert web.steps() == []
-    web.azure.post(f"/events/{event_id}/change", {"notice": "14m"})
-    expected = [
-        "manager1 host-drain.sh Reboot",
-        "manager1 approved",
-        "Reboot manager1 started",
-        "Reboot manager1 finished",
-    ]
-    wait_until(lambda: web.steps() == expected, "all steps", web.steps, TIMEOUT)
