@@ -250,7 +250,7 @@ def test_printed_log_has_control_characters_escaped():
     printed = []
     engine = Engine(default_scenario(), ManualClock(0), printed.append)
     engine.log("note", event="a\nb\x1b[31m", note="\u00e9")
-    assert printed == ["1970-01-01T00:00:00.000Z note event=a\\nb\\x1b[31m note=\u00e9"]
+    assert printed == ["1970-01-01T00:00:00.000Z - note a\\nb\\x1b[31m \u00e9"]
 
 
 def notes(sim):

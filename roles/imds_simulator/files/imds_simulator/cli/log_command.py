@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..printable_text import printable
-from ..server.activity_log import KINDS
+from ..server.activity_log import KINDS, line_text
 from ..times import iso
 from ..value_types import one_of
 from .control_client import get_state
@@ -37,11 +37,6 @@ in a row to one VM are one line.
         flag("follow", "print further lines as they come, until Ctrl-C"),
     ],
 )
-# members whose values need no name
-_PLAIN = frozenset(
-    ("event", "type", "status", "why", "note", "kind", "new", "refused", "not_before", "hint", "set", "address")
-)
-_LEFT_OUT = frozenset(("vm", "resources", "number", "time", "what", "id", "ids", "scope", "faults", "notification"))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -75,22 +70,10 @@ def main(arguments: Sequence[str]) -> int:
 
 def _texts(run: Mapping[str, Any], what: str | None) -> list[str]:
     """Return the log of ``run``, an answer of GET /state, as text; ``what``: only lines of this kind."""
-    entries = [(each["time"], _line_text(each, run["vms"])) for each in run["lines"] if what in (None, each["what"])]
+    entries = [(each["time"], line_text(each, run["vms"])) for each in run["lines"] if what in (None, each["what"])]
     if what is None:
         entries += [(iso(each["from"]), _answer_text(each)) for each in run["answers"]]
     return [printable(f"{moment} {text}") for moment, text in sorted(entries, key=lambda entry: entry[0])]
-
-
-def _line_text(line: Mapping[str, Any], vms: Container[str]) -> str:
-    by = line.get("by", "")
-    vm = line.get("vm") or (by if by in vms else _text(line.get("resources") or "-"))
-    left_out = {*_LEFT_OUT, "by" if by == vm else "", "group" if vm != "-" else ""}
-    details = [
-        _text(value) if name in _PLAIN else f"{name}={_text(value)}"
-        for name, value in line.items()
-        if name not in left_out and value not in (None, "", [])
-    ]
-    return " ".join([vm, line["what"], *details])
 
 
 def _answer_text(answer: Mapping[str, Any]) -> str:
@@ -98,7 +81,3 @@ def _answer_text(answer: Mapping[str, Any]) -> str:
     if answer["count"] > 1:
         words.append(f"({answer['count']} times)")
     return " ".join(str(each) for each in words if each)
-
-
-def _text(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Container, Mapping
 from itertools import takewhile
 from typing import Any, NamedTuple
 
@@ -47,6 +48,11 @@ KINDS = (
     "disabled",
     "note",
 )
+# members of a line whose values need no name in its text
+_PLAIN = frozenset(
+    ("event", "type", "status", "why", "note", "kind", "new", "refused", "not_before", "hint", "set", "address")
+)
+_LEFT_OUT = frozenset(("vm", "resources", "number", "time", "what", "id", "ids", "scope", "faults", "notification"))
 
 
 class RequestEntry(NamedTuple):
@@ -120,3 +126,20 @@ class ActivityLog:
             "lines": self._line_number - len(self.lines) - len(self.seen),
             "requests": self._request_number - len(self.requests),
         }
+
+
+def line_text(line: Mapping[str, Any], vms: Container[str]) -> str:
+    """Return a line without its time: the VM or VMs (``-``: none), what, detail; ``vms`` are the names of all VMs."""
+    by = line.get("by", "")
+    vm = line.get("vm") or (by if by in vms else _text(line.get("resources") or "-"))
+    left_out = {*_LEFT_OUT, "by" if by == vm else "", "group" if vm != "-" else ""}
+    details = [
+        _text(value) if name in _PLAIN else f"{name}={_text(value)}"
+        for name, value in line.items()
+        if name not in left_out and value not in (None, "", [])
+    ]
+    return " ".join([vm, line["what"], *details])
+
+
+def _text(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -23,7 +23,7 @@ from ..protocol.request_target import UNKNOWN
 from ..protocol.resource_ids import ResourceIds
 from ..scenario.groups import Vm
 from ..scenario.plans import Scenario
-from .activity_log import ActivityLog
+from .activity_log import ActivityLog, line_text
 from .clock import Clock
 from .first_views import FirstViews
 from .impact import Impact
@@ -146,7 +146,8 @@ class Engine:
         self._log_at(self.clock.now(), what, **fields)
 
     def _log_at(self, moment: float, what: str, **fields: Any) -> None:
-        self._print_line(_line_text(self.activity_log.add_line(moment, what, **fields)))
+        line = self.activity_log.add_line(moment, what, **fields)
+        self._print_line(printable(f"{line['time']} {line_text(line, self.world.vms)}"))
 
     # -- faults
 
@@ -159,12 +160,3 @@ class Engine:
     def _begin_faults(self) -> None:
         for fault in self.scenario.faults:
             self.inject(fault, self.world.epoch if self.world.epoch is not None else self.started)
-
-
-def _line_text(line: dict[str, Any]) -> str:
-    rest = " ".join(
-        f"{key}={value}"
-        for key, value in line.items()
-        if key not in ("number", "time", "what") and value not in ("", None)
-    )
-    return printable(f"{line['time']} {line['what']} {rest}")
