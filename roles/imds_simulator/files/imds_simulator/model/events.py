@@ -69,7 +69,7 @@ NO_STEP = ScheduledStep(math.inf, 99, "never")
 
 @dataclass(eq=False)
 class SimulatedEvent:
-    """An event of the running simulation. Only the model changes it.
+    """An event of the running simulation. Only the model changes it, except for ``seen_by``: the VMs that received it.
 
     Moments are Unix times in seconds on the simulator's clock. ``was_terminate``: its type is, or was,
     Terminate.
@@ -93,6 +93,7 @@ class SimulatedEvent:
     pending: list[ScheduledStep] = field(default_factory=list)
     impacts: list[str] = field(default_factory=list)
     was_terminate: bool = False
+    seen_by: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.was_terminate = self.is_terminate

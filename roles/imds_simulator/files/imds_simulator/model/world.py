@@ -102,6 +102,8 @@ class World:
         """Move an event that has ended from ``live`` to ``ended``."""
         if self.live.pop(event.number, None) is not None:
             self.ended.append(event)
+            # no VM receives it any more
+            event.seen_by.clear()
             self._batches[event.group, event.plan.batch].pop(event.number, None)
             waiting = self._waiting_for.get(event.plan.after or "", [])
             if event in waiting:

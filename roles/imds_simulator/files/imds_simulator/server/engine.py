@@ -25,7 +25,6 @@ from ..scenario.groups import Vm
 from ..scenario.plans import Scenario
 from .activity_log import ActivityLog, line_text
 from .clock import Clock
-from .first_views import FirstViews
 from .impact import Impact
 from .publisher import Publisher
 
@@ -48,7 +47,6 @@ class Engine:
         self.faults = FaultRegistry(self.world.vms)
         self.rate = RateLimit()
         self._above_rate: set[str] = set()
-        self._first_views = FirstViews(self.world)
         self.impact = Impact(scenario.impact, self.log)
         self.publisher: Publisher | None = None
         if scenario.notify is not None:
@@ -125,9 +123,11 @@ class Engine:
     def note_views(self, vm: Vm, version: str) -> None:
         """Log the events that ``vm`` receives for the first time, in its document of ``version``."""
         document = self.service.documents.document(self.world.scope_for(vm), version)
-        found = self._first_views.receive(vm.name, document.events, self.clock.now())
-        if found:
-            self.record(found)
+        for event in document.events:
+            if vm.name not in event.seen_by:
+                event.seen_by.add(vm.name)
+                detail = {"vm": vm.name}
+                self.record([Occurrence(self.clock.now(), "seen", event.group, event.name, event.id, detail)])
 
     def record(self, occurrences: Iterable[Occurrence]) -> None:
         """Log ``occurrences`` of a change, start their impact commands, and queue their notifications.
