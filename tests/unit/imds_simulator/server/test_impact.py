@@ -8,7 +8,7 @@ import asyncio
 import time
 import tracemalloc
 
-from imds_simulator.model.occurrence import Occurrence
+from imds_simulator.model.events import Occurrence
 from imds_simulator.scenario.plans import Commands, ImpactCommands
 from imds_simulator.server.impact import Impact
 from imds_simulator.testing import Simulator

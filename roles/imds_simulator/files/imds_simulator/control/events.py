@@ -14,8 +14,7 @@ from aiohttp import web
 
 from ..keys import Found, key, problem_text
 from ..model import operations
-from ..model.events import ARM, CONTROL_PLANE, ENDED, SimulatedEvent
-from ..model.occurrence import Occurrence
+from ..model.events import ARM, CONTROL_PLANE, ENDED, Occurrence, SimulatedEvent
 from ..model.world import UnknownEvent
 from ..scenario.checks import event_problems, moved_problems, past_moments
 from ..scenario.plans import HARDWARE_FAILURE, Change, EventPlan

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from ..scenario.groups import Vm
 from ..scenario.plans import Change, EventPlan
 from . import transitions
-from .events import ENDED, PLANNED, SCHEDULED, STARTED, SimulatedEvent
-from .occurrence import Occurrence
+from .events import ENDED, PLANNED, SCHEDULED, STARTED, Occurrence, SimulatedEvent
 from .simulation import Simulation
 from .world import World
 

@@ -14,8 +14,7 @@ from collections.abc import Iterable
 from ..scenario.knobs import Knobs
 from ..scenario.plans import EventPlan, IncarnationStep
 from . import transitions
-from .events import ENDED, NO_STEP, PLANNED, SCHEDULED, ScheduledStep, SimulatedEvent
-from .occurrence import Occurrence
+from .events import ENDED, NO_STEP, PLANNED, SCHEDULED, Occurrence, ScheduledStep, SimulatedEvent
 from .rules import Rules
 from .world import BatchKey, World
 

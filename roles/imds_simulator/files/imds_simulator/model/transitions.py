@@ -15,12 +15,13 @@ from .events import (
     PLANNED,
     SCHEDULED,
     STARTED,
+    EventSnapshot,
+    Occurrence,
     ScheduledStep,
     SimulatedEvent,
     ceil_second,
     impact_for,
 )
-from .occurrence import EventSnapshot, Occurrence
 from .world import World
 
 _DELETING = frozenset(("Preempt", "Terminate"))

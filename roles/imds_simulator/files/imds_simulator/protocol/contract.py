@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..api_versions import INSTANCE_VERSIONS
 from ..http_reply import Reply
 from ..model import operations
-from ..model.occurrence import Occurrence
+from ..model.events import Occurrence
 from ..model.simulation import Simulation
 from ..scenario.groups import Vm
 from . import approval_request

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..api_versions import LATEST_EVENTS_VERSION
-from ..model.occurrence import EventSnapshot, Occurrence
+from ..model.events import EventSnapshot, Occurrence
 from ..scenario.groups import Vm
 from ..scenario.notify import CLOUD_EVENTS
 from ..times import http_date, iso

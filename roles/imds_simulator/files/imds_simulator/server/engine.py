@@ -11,7 +11,7 @@ from typing import Any, Callable
 
 from ..faults.fault import Fault
 from ..faults.registry import ActiveFault, FaultRegistry
-from ..model.occurrence import Occurrence
+from ..model.events import Occurrence
 from ..model.rules import Rules
 from ..model.scopes import Scope
 from ..model.simulation import Simulation

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from string import Template
 from typing import Any, Callable
 
-from ..model.occurrence import Occurrence
+from ..model.events import Occurrence
 from ..scenario.plans import ImpactCommands
 from ..times import iso
 

@@ -21,7 +21,7 @@ import aiohttp
 from ..faults.effects import Delivery
 from ..faults.fault import NOTIFY_ROUTE
 from ..faults.registry import FaultRegistry
-from ..model.occurrence import Occurrence
+from ..model.events import Occurrence
 from ..model.world import World
 from ..protocol.event_grid import WebHookRequest, handshake, is_validated, notification
 from ..protocol.resource_ids import ResourceIds
