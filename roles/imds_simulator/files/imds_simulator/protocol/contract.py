@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..api_versions import INSTANCE_VERSIONS
 from ..http_reply import Reply
@@ -13,12 +14,14 @@ from ..model import operations
 from ..model.events import Occurrence
 from ..model.simulation import Simulation
 from ..scenario.groups import Vm
-from . import approval_request
 from .document import Documents
 from .instance_lookup import InstanceLookup
 from .request_target import ROOT, VERSIONS
 from .request_validation import Request
 from .responses import JSON_TYPE, error, json_reply, not_found
+
+# bytes of the body of an approval
+_MAX_BODY = 65536
 
 
 class Result(NamedTuple):
@@ -56,17 +59,12 @@ class ImdsContract:
         return document.reply
 
     def approve(self, request: Request, vm: Vm, body: bytes, now: float) -> Result:
-        """Approve events as reference 1.5 describes.
-
-        ``body`` is at most MAX_BODY + 1 bytes of the body; ``now`` is the time of the simulator's clock.
-        """
+        """Approve events as reference 1.5 describes; ``now`` is the time of the simulator's clock."""
         knobs = self.world.knobs
-        if len(body) > approval_request.MAX_BODY:
-            return refused(error(400, "Bad request. The request body is larger than MaxBodyLength"), [])
         try:
-            ids = approval_request.event_ids(body)
-        except approval_request.MalformedApproval as error_text:
-            return refused(error(400, f"Bad request. {error_text}"), [])
+            ids = _event_ids(body)
+        except _MalformedApproval as problem:
+            return refused(error(400, f"Bad request. {problem}"), [])
         found = operations.approvable_events(self.world, vm, ids)
         unknown = [each for each in ids if not found[each]]
         if unknown:
@@ -95,3 +93,33 @@ def refused(reply: Reply, ids: Sequence[str]) -> Result:
 def _loggable(ids: Sequence[str]) -> list[str]:
     """Return the part of ``ids`` that the log keeps, which bounds its memory."""
     return [each[:64] for each in ids[:20]]
+
+
+class _MalformedApproval(ValueError):
+    """A body is not a list of start requests; the text names the reason."""
+
+
+def _event_ids(body: bytes) -> list[str]:
+    """Return the ids of ``{"StartRequests":[{"EventId":"..."}]}`` in order; other members are ignored (reference 1.5).
+
+    Raises:
+        _MalformedApproval: the body is too long, or anything else.
+    """
+    if len(body) > _MAX_BODY:
+        raise _MalformedApproval("The request body is larger than MaxBodyLength")
+    if not body:
+        raise _MalformedApproval("The request body is empty")
+    try:
+        document: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        raise _MalformedApproval("The request body is not valid JSON") from None
+    if not isinstance(document, dict) or not isinstance(document.get("StartRequests"), list):
+        raise _MalformedApproval("The request body has no list StartRequests")
+    if not document["StartRequests"]:
+        raise _MalformedApproval("StartRequests is empty")
+    ids: list[Any] = [
+        request.get("EventId") if isinstance(request, dict) else None for request in document["StartRequests"]
+    ]
+    if not all(isinstance(each, str) and each for each in ids):
+        raise _MalformedApproval("A start request has no EventId")
+    return ids

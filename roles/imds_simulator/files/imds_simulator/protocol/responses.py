@@ -48,8 +48,3 @@ def method_not_allowed(methods: Iterable[str]) -> Reply:
     """Return the error for another method than those of the path (reference 1.6)."""
     allowed = ", ".join(dict.fromkeys(methods))
     return error(405, "Method not allowed. Http method isn't allowed for this path", (("Allow", allowed),))
-
-
-def too_many_requests() -> Reply:
-    """Return the error for a client above the rate limit (reference 1.7.1)."""
-    return error(429, "Too many requests")

@@ -10,9 +10,7 @@ from aiohttp import web
 
 from ..faults.fault import ARM_ROUTE
 from ..http_reply import Reply
-from ..protocol.approval_request import MAX_BODY
 from ..protocol.arm import ArmContract, ArmRequest, arm_error
-from .bounded_read import read_at_most
 from .engine import Engine
 from .exchange import ServiceExchange
 
@@ -58,8 +56,8 @@ class _Exchange(ServiceExchange):
     async def reply(self, headers: Mapping[str, str], arrives: bool) -> Reply:
         engine = self.engine
         try:
-            body = await read_at_most(self.request.content, MAX_BODY + 1)
-        except (web.RequestPayloadError, ConnectionResetError):
+            body = await self.request.read()
+        except (web.RequestPayloadError, web.HTTPRequestEntityTooLarge, ConnectionResetError):
             body = b""
         result = self._contract.reply(self._arm_request._replace(body=body), engine.settle())
         if self.request.method == "POST":

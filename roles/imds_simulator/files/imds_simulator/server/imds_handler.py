@@ -10,13 +10,11 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from ..http_reply import Reply
-from ..protocol.approval_request import MAX_BODY
 from ..protocol.request_target import EVENTS, UNKNOWN, Target, parse_target
 from ..protocol.request_validation import Request, reject
-from ..protocol.responses import JSON_TYPE, error, too_many_requests
+from ..protocol.responses import JSON_TYPE, error
 from ..protocol.static_answers import static_reply, with_answers
 from ..scenario.groups import Vm
-from .bounded_read import read_at_most
 from .engine import Engine
 from .exchange import ServiceExchange, source_of
 
@@ -55,7 +53,7 @@ class ImdsHandler:
             exchange.reset()
             return exchange.response
         if not engine.within_rate(vm, target.route):
-            return exchange.send(too_many_requests())
+            return exchange.send(exchange.error(429))
         if engine.world.epoch is None and self._begins(request, target):
             engine.begin_on_first_request(now)
         return await exchange.answer()
@@ -125,8 +123,8 @@ class _Exchange(ServiceExchange):
         if request.headers.get("Expect", "").lower() == "100-continue":
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         try:
-            body = await read_at_most(self.request.content, MAX_BODY + 1)
-        except (web.RequestPayloadError, ConnectionResetError):
+            body = await self.request.read()
+        except (web.RequestPayloadError, web.HTTPRequestEntityTooLarge, ConnectionResetError):
             return error(400, "Bad request. The request body cannot be read")
         result = engine.service.approve(request, vm, body, engine.settle())
         if result.reply.status == 200:

@@ -26,7 +26,6 @@ from ..model.world import World
 from ..protocol.event_grid import WebHookRequest, handshake, is_validated, notification
 from ..protocol.resource_ids import ResourceIds
 from ..scenario.notify import Notify
-from .bounded_read import read_at_most
 from .clock import Clock
 
 # simulated seconds until the next attempt, after the first, second, ... one
@@ -183,7 +182,7 @@ class Publisher:
             async with session.request(
                 made.method, self._notify.url, data=made.body, headers=headers, allow_redirects=False
             ) as answer:
-                return _Answer(answer.status, answer.headers, await read_at_most(answer.content, _MAX_ANSWER), "")
+                return _Answer(answer.status, answer.headers, await _first_bytes(answer.content), "")
         except asyncio.TimeoutError:
             return _Answer(0, {}, b"", f"no answer within {TIMEOUT:g} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -199,6 +198,14 @@ class Publisher:
 
     def _new_id(self) -> str:
         return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
+
+
+async def _first_bytes(content: aiohttp.StreamReader) -> bytes:
+    """Return the whole content, or the first _MAX_ANSWER bytes of a longer one."""
+    try:
+        return await content.readexactly(_MAX_ANSWER)
+    except asyncio.IncompleteReadError as error:
+        return error.partial
 
 
 def _delay_after(attempt: int) -> float:
