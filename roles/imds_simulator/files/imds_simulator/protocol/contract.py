@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 from ..api_versions import INSTANCE_VERSIONS
 from ..http_reply import Reply
+from ..instance_metadata.document import InstanceDocuments
 from ..model import operations
 from ..model.events import Occurrence
 from ..model.simulation import Simulation
 from ..scenario.groups import Vm
 from .document import Documents
-from .instance_lookup import InstanceLookup
+from .instance_lookup import element
 from .request_target import ROOT, VERSIONS
 from .request_validation import Request
 from .responses import JSON_TYPE, error, json_reply, not_found
@@ -39,7 +40,7 @@ class ImdsContract:
         self.world = simulation.world
         self.documents = Documents(self.world)
         self._simulation = simulation
-        self._instances = InstanceLookup(self.world.groups)
+        self._instances = InstanceDocuments(self.world.groups.values())
 
     def metadata(self, request: Request, vm: Vm) -> Reply:
         """Return the reply to ``/metadata``, ``/metadata/instance`` and ``/metadata/versions``."""
@@ -48,7 +49,8 @@ class ImdsContract:
         if request.target.route == VERSIONS:
             return json_reply({"apiVersions": list(INSTANCE_VERSIONS)})
         output_format = request.target.query.get("format", "json").lower()
-        return self._instances.reply(vm.name, request.target.version or "", request.target.below, output_format)
+        document = self._instances.document(vm.name, request.target.version or "")
+        return element(document, request.target.below, output_format)
 
     def events(self, request: Request, vm: Vm) -> Reply:
         """Return the document (reference 1.4), or 304 when the client has the present one (reference 1.2.7)."""

@@ -8,33 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..http_reply import Reply
-from ..instance_metadata.document import InstanceDocuments
 from ..instance_metadata.values import text
-from ..scenario.groups import Group
 from .responses import JSON_TYPE, TEXT_TYPE, compact, error
 
 
-class InstanceLookup:
-    """Instance metadata of all VMs. Replies are cached: they never change."""
-
-    def __init__(self, groups: Mapping[str, Group]) -> None:
-        self._documents = InstanceDocuments(groups.values())
-        self._cache: dict[tuple[str, str, tuple[str, ...], str], Reply] = {}
-
-    def reply(self, vm_name: str, version: str, path: tuple[str, ...], output_format: str) -> Reply:
-        """Return the element at ``path`` as "json" or "text"; 404 for an unknown path, 400 for a leaf as JSON."""
-        key = (vm_name, version, tuple(name.lower() for name in path), output_format)
-        reply = self._cache.get(key)
-        if reply is None:
-            reply = element(self._documents.document(vm_name, version), path, output_format)
-            # the number of unknown paths is unlimited
-            if reply.status == 200:
-                self._cache[key] = reply
-        return reply
-
-
 def element(document: Mapping[str, Any], path: Sequence[str], output_format: str) -> Reply:
-    """Return one element of ``document``; names match in any letter case (reference 1.1.3)."""
+    """Return one element as "json" or "text", or an error; names match in any letter case (reference 1.1.3)."""
     if output_format not in ("json", "text"):
         return error(400, "Bad request. format is invalid")
     found: Any = document
