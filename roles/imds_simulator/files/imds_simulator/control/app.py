@@ -15,7 +15,7 @@ from .. import __version__
 from ..keys import Found, key
 from ..model.operations import InvalidState
 from ..model.transitions import step_incarnation
-from ..model.world import UnknownEvent
+from ..model.world import AmbiguousEvent, UnknownEvent
 from ..scenario.files import schema as scenario_schema
 from ..scenario.knobs import KnobError, change_knobs, describe_knobs
 from ..scenario.plans import IncarnationStep
@@ -30,7 +30,6 @@ from . import MARK
 from .access import Access
 from .events import EventRoutes
 from .faults import FaultRoutes
-from .notes import NoteRoutes
 from .page.routes import page_routes
 from .request_body import BadRequest, json_object, read_body, read_query
 from .state import run_data, state
@@ -56,7 +55,6 @@ def control_app(engine: Engine, listeners: Listeners, access: Access) -> web.App
         SimulatorRoutes(engine, listeners),
         EventRoutes(engine),
         FaultRoutes(engine),
-        NoteRoutes(engine),
         ArmHandler(engine, access.token),
     )
     for group in groups:
@@ -75,6 +73,8 @@ async def _errors_as_json(request: web.Request, handler: _Handler) -> web.Stream
         return await handler(request)
     except (BadRequest, KnobError) as error:
         return _error(400, str(error))
+    except AmbiguousEvent as error:
+        return _error(400, f"event: {error}")
     except RecursionError:
         # json.loads() reads what json.dumps() refuses
         return _error(400, "the body is nested too deeply")

@@ -15,18 +15,17 @@ from aiohttp import web
 from ..keys import Found, key, problem_text
 from ..model import operations
 from ..model.events import ARM, CONTROL_PLANE, ENDED, Occurrence, SimulatedEvent
-from ..model.world import UnknownEvent
 from ..scenario.checks import event_problems, moved_problems, past_moments
 from ..scenario.plans import HARDWARE_FAILURE, Change, EventPlan
 from ..scenario.warnings import event_warnings
 from ..server.engine import Engine
-from ..value_types import EVENT_TYPE, NAME, NAMES, TEXT
+from ..suggestions import suggestion
+from ..value_types import EVENT_TYPE, NAME, NAMES, TEXT, text
 from .request_body import BadRequest, read_body
 from .state import event_state
 
 OTHER_TENANTS = "other-tenants"
-# characters of an EventId that stand for the whole
-_SHORTEST_ID = 4
+_MAX_NOTE = 200
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,23 @@ class Approval:
     approver: str = key(TEXT, "control-plane, other-tenants, arm or a VM", default=CONTROL_PLANE, name="as")
 
 
+def _note(value: str) -> str:
+    if not value.isprintable() or not 0 < len(value) <= _MAX_NOTE:
+        raise ValueError(f"not a text of 1 to {_MAX_NOTE} printable characters")
+    return value
+
+
+@dataclass(frozen=True)
+class Note:
+    """The body of /notes."""
+
+    vm: str = key(TEXT, "the VM", default="", required=True)
+    what: str = key(text(parse=_note), "what it did", default="", required=True)
+    event: str | None = key(TEXT, "the event", default=None)
+
+
 class EventRoutes:
-    """Routes below /events, and /fail."""
+    """Routes below /events, /fail and /notes."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -75,6 +89,7 @@ class EventRoutes:
             web.post("/events/{event}/complete", self.complete),
             web.post("/events/{event}/change", self.change),
             web.post("/fail", self.fail),
+            web.post("/notes", self.note),
         ]
 
     async def show_all(self, _request: web.Request) -> web.Response:
@@ -107,13 +122,15 @@ class EventRoutes:
         world, now = self._engine.world, self._engine.settle()
         yield from event_problems(plan, world.groups, world.vms)
         yield from past_moments(now, {("at",): plan.at})
-        if plan.name and self._exists(plan.name):
+        if world.has_event(plan.name):
             yield ("name",), f"there is an event {plan.name} already"
-        if plan.after is not None and not self._exists(plan.after):
+        if plan.after is not None and not world.has_event(plan.after):
             yield ("after",), f"there is no event {plan.after}"
 
     def _schedule(self, plan: EventPlan, more: Mapping[str, Any] | None = None) -> web.Response:
-        named = plan if plan.name else dataclasses.replace(plan, name=self._generate_name())
+        generated = (f"control{number}" for number in self._numbers)
+        name = plan.name or next(each for each in generated if not self._engine.world.has_event(each))
+        named = dataclasses.replace(plan, name=name)
         event, occurrences = operations.schedule(self._engine.simulation, named, self._engine.settle())
         return self._respond(event, occurrences, 201, more)
 
@@ -165,6 +182,20 @@ class EventRoutes:
 
         return self._change(event, await read_body(request, Change, problems))
 
+    async def note(self, request: web.Request) -> web.Response:
+        """Log ``what`` the VM ``vm`` did, for ``event`` if it is given."""
+        world = self._engine.world
+
+        def problems(note: Note) -> Found:
+            if note.vm not in world.vms:
+                yield ("vm",), f"there is no VM {note.vm!r}{suggestion(note.vm, world.vms)}"
+
+        note = await read_body(request, Note, problems)
+        self._engine.settle()
+        event = "" if note.event is None else world.find(note.event).name
+        self._engine.log("note", group=world.vms[note.vm].group, vm=note.vm, event=event, note=note.what)
+        return web.json_response({"vm": note.vm, "what": note.what, "event": event or None}, status=201)
+
     def _change(self, event: SimulatedEvent, requested: Change) -> web.Response:
         now = self._engine.settle()
         return self._respond(event, operations.change(self._engine.simulation, event, requested, now))
@@ -183,30 +214,4 @@ class EventRoutes:
         return event_state(event, self._engine.resource_ids)
 
     def _find(self, request: web.Request) -> SimulatedEvent:
-        """Return the event with that name or EventId, or the one whose EventId begins so.
-
-        Raises:
-            BadRequest: the EventIds of several events begin so.
-            UnknownEvent: there is no such event.
-        """
-        world, wanted = self._engine.world, request.match_info["event"]
-        if self._exists(wanted) or len(wanted) < _SHORTEST_ID:
-            return world.find(wanted)
-        found = [each for each in [*world.events, *world.ended] if each.id.upper().startswith(wanted.upper())]
-        if not found:
-            raise UnknownEvent(wanted)
-        if len(found) > 1:
-            names = ", ".join(each.name for each in found)
-            raise BadRequest(f"event: the EventIds of {names} begin with {wanted}; give the name, or the whole EventId")
-        return found[0]
-
-    def _generate_name(self) -> str:
-        names = (f"control{number}" for number in self._numbers)
-        return next(name for name in names if not self._exists(name))
-
-    def _exists(self, name: str) -> bool:
-        try:
-            self._engine.world.find(name)
-        except UnknownEvent:
-            return False
-        return True
+        return self._engine.world.find(request.match_info["event"])

@@ -18,6 +18,8 @@ from .scopes import Scope
 
 # bounds the memory of a simulation that runs for weeks
 _MAX_ENDED = 1000
+# characters of an id that stand for the whole
+_SHORTEST_ID = 4
 
 # the name of a group and of a batch in it; None: the events of the group without a batch
 BatchKey = tuple[str, Optional[str]]
@@ -30,6 +32,10 @@ def new_event_id() -> str:
 
 class UnknownEvent(LookupError):
     """No event has that name or id."""
+
+
+class AmbiguousEvent(LookupError):
+    """The ids of several events begin so."""
 
 
 class World:
@@ -132,16 +138,27 @@ class World:
         """Return the events that wait for the end of ``event``."""
         return self._waiting_for.get(event.name, [])
 
-    def find(self, name_or_id: str) -> SimulatedEvent:
-        """Return the event with that name or id. Events that have not ended come first.
+    def has_event(self, name: str) -> bool:
+        """Return True if an event has that name."""
+        return any(event.name == name for event in (*self.events, *self.ended))
+
+    def find(self, wanted: str) -> SimulatedEvent:
+        """Return the event with that name or id, else the one whose id begins so; those that have ended come last.
 
         Raises:
-            UnknownEvent: no event has that name or id.
+            UnknownEvent: there is no such event.
+            AmbiguousEvent: the ids of several events begin so.
         """
-        for event in self.events + list(reversed(self.ended)):
-            if event.name == name_or_id or event.id.upper() == name_or_id.upper():
-                return event
-        raise UnknownEvent(name_or_id)
+        events, id_ = [*self.events, *reversed(self.ended)], wanted.upper()
+        found = [event for event in events if event.name == wanted or event.id == id_][:1]
+        if not found and len(wanted) >= _SHORTEST_ID:
+            found = [event for event in events if event.id.startswith(id_)]
+        if not found:
+            raise UnknownEvent(wanted)
+        if len(found) > 1:
+            names = ", ".join(event.name for event in found)
+            raise AmbiguousEvent(f"the EventIds of {names} begin with {wanted}; give the name, or the whole EventId")
+        return found[0]
 
     # -- scopes
 
