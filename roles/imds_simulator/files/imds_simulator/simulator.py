@@ -18,10 +18,9 @@ from .control.access import Access
 from .control.app import control_app
 from .scenario.groups import Address
 from .scenario.plans import Scenario
-from .server.client_errors import hide_client_errors
 from .server.clock import Clock, ManualClock
 from .server.engine import Engine
-from .server.listeners import ListenAddress, Listener, Listeners
+from .server.listeners import ListenAddress, Listener, Listeners, hide_client_errors
 
 # serves the control API at a socket that is bound, or at its address, and returns the URL
 ServeControl = Callable[[Optional[socket.socket]], Awaitable[str]]

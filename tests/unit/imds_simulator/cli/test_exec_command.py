@@ -20,7 +20,7 @@ from imds_simulator.__main__ import main
 from imds_simulator.namespace.messages import Failure, Step
 from imds_simulator.namespace.refusal import refused_namespace
 from imds_simulator.scenario.groups import Address
-from imds_simulator.server.bind_advice import bind_advice
+from imds_simulator.server.listeners import bind_advice
 from support import simulator_process
 from support.other_user import USER
 from support.simulator.at_imds_address import ANSWER_PER_LINE, CLIENT, NEEDS_NAMESPACES, next_answer

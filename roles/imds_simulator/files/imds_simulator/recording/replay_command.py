@@ -15,8 +15,7 @@ from ..cli.options import DEFAULT_LISTEN, address_option
 from ..cli.output import discard
 from ..cli.parsing import Command, Parsed, parse
 from ..cli.program import print_problem
-from ..server.client_errors import hide_client_errors
-from ..server.listeners import CannotListen, bind, bound
+from ..server.listeners import CannotListen, bind, bound, hide_client_errors
 from .recorded_answers import Answers, read
 from .recording_file import Unusable
 

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import logging
 import socket
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 from ..scenario.groups import Address, Vm
-from .bind_advice import bind_advice
 from .engine import Engine
 from .imds_handler import ImdsHandler
 
@@ -168,10 +170,41 @@ def _cannot_listen(address: Address, error: Exception) -> CannotListen:
     return CannotListen(f"cannot listen on {address}: {reason}{bind_advice(address, getattr(error, 'errno', None))}")
 
 
+def bind_advice(address: Address, code: int | None) -> str:
+    """Return what the operator can do about the error ``code``, an ``errno``; empty if it is another error."""
+    if code == errno.EADDRNOTAVAIL:
+        prefix = 128 if ":" in address.host else 32
+        return f"; add the address: ip address add {address.host}/{prefix} dev lo"
+    if code in (errno.EACCES, errno.EPERM) and address.port < 1024:
+        return (
+            f"; port {address.port} needs root, the capability CAP_NET_BIND_SERVICE, or: "
+            f"sysctl net.ipv4.ip_unprivileged_port_start={address.port}; to give one command the address "
+            "169.254.169.254 without root, use exec --imds-address"
+        )
+    if code == errno.EADDRINUSE:
+        return (
+            f"; find the program that uses port {address.port}: ss -ltnp 'sport = :{address.port}'; or choose another "
+            "port, 0 for any free one"
+        )
+    return ""
+
+
 def bound(sock: socket.socket) -> Address:
     """Return the address of ``sock``, with the real port."""
     name = sock.getsockname()
     return Address(name[0], name[1])
+
+
+def hide_client_errors() -> None:
+    """Keep the errors of clients, which get an answer with the reason, out of the log of aiohttp in this process.
+
+    Aiohttp prints a traceback for each: older versions also for a browser that is sent to https:// instead of http://.
+    """
+    logging.getLogger("aiohttp.server").addFilter(_is_ours)
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    return record.exc_info is None or not isinstance(record.exc_info[1], (HttpProcessingError, web.RequestPayloadError))
 
 
 class Listeners:
