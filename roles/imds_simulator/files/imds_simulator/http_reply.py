@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""An HTTP reply as a value."""
+"""A reply to an HTTP request, and the texts that its headers can have."""
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
+
+# the characters that RFC 9110 allows in the name of a header
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+# a tab is the only control character that a value may have
+_CONTROL = re.compile(r"[\0-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 
 
 class Reply(NamedTuple):
@@ -14,3 +20,13 @@ class Reply(NamedTuple):
     body: bytes = b""
     content_type: str = ""
     headers: tuple[tuple[str, str], ...] = ()
+
+
+def is_header_name(text: str) -> bool:
+    """Return True if ``text`` is allowed as the name of a header."""
+    return _TOKEN.fullmatch(text) is not None
+
+
+def is_header_value(text: str) -> bool:
+    """Return True if a header can have the value ``text``: after a line break the rest would be another header."""
+    return _CONTROL.search(text) is None

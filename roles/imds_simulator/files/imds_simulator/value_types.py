@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Callable
 
 from .api_versions import EVENT_TYPES
-from .header_text import is_header_name, is_header_value
+from .http_reply import is_header_name, is_header_value
 from .keys import Path, Problems, Type, list_of, scalar
 from .moments import parse_when
 from .suggestions import suggestion

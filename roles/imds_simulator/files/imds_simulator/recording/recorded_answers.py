@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..header_text import is_header_value
-from ..http_reply import Reply
+from ..http_reply import Reply, is_header_value
 from ..moments import parse_moment
 from ..protocol.instance_lookup import element
 from ..protocol.request_target import INSTANCE, Target, parse_target
