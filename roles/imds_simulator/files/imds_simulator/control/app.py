@@ -30,7 +30,7 @@ from . import MARK
 from .access import Access
 from .events import EventRoutes
 from .faults import FaultRoutes
-from .page.routes import page_routes
+from .page.routes import PAGE_ROUTES
 from .request_body import BadRequest, json_object, read_body, read_query
 from .state import run_data, state
 
@@ -59,7 +59,7 @@ def control_app(engine: Engine, listeners: Listeners, access: Access) -> web.App
     )
     for group in groups:
         app.add_routes(group.routes())
-    app.add_routes(page_routes())
+    app.add_routes(PAGE_ROUTES)
     return app
 
 

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from aiohttp import web
 
+PAGE_ROUTES = web.RouteTableDef()
 FOLDER = Path(__file__).parent
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -21,16 +23,7 @@ _HEADERS = {
 }
 
 
-def page_routes() -> list[web.RouteDef]:
-    """Return the routes of the page and its files for aiohttp."""
-    return [
-        web.get("/", _index),
-        web.get("/page.css", _style),
-        web.get("/page.js", _script),
-        web.get("/favicon.ico", _icon),
-    ]
-
-
+@PAGE_ROUTES.get("/")
 async def _index(request: web.Request) -> web.Response:
     """Answer with the page to browsers, and with a list of the routes to other clients."""
     if wants_html(request.headers.get("Accept", "")):
@@ -43,14 +36,13 @@ async def _index(request: web.Request) -> web.Response:
     return web.json_response({"endpoints": overview}, headers={"Vary": "Accept"})
 
 
-async def _style(_request: web.Request) -> web.Response:
-    return _file("page.css", "text/css")
+@PAGE_ROUTES.get("/page.css")
+@PAGE_ROUTES.get("/page.js")
+async def _style_or_script(request: web.Request) -> web.Response:
+    return _file(request.path[1:], "text/css" if request.path.endswith(".css") else "text/javascript")
 
 
-async def _script(_request: web.Request) -> web.Response:
-    return _file("page.js", "text/javascript")
-
-
+@PAGE_ROUTES.get("/favicon.ico")
 async def _icon(_request: web.Request) -> web.Response:
     """Answer that there is no icon; browsers ask for it."""
     return web.Response(status=204)
@@ -58,23 +50,13 @@ async def _icon(_request: web.Request) -> web.Response:
 
 def wants_html(accept: str) -> bool:
     """Return True if an Accept header names HTML, and prefers nothing else that the control API has."""
-    quality = {"text/html": 0.0, "application/json": 0.0}
+    quality = {}
     for part in accept.lower().split(","):
-        name, *parameters = (each.strip() for each in part.split(";"))
-        if name in quality:
-            quality[name] = _quality(parameters)
-    return quality["text/html"] > 0 and quality["text/html"] >= quality["application/json"]
-
-
-def _quality(parameters: list[str]) -> float:
-    for each in parameters:
-        key, _equals, value = each.partition("=")
-        if key.strip() == "q":
-            try:
-                return float(value)
-            except ValueError:
-                return 0.0
-    return 1.0
+        name, _semicolon, parameters = part.partition(";")
+        given = re.search(r"\bq\s*=\s*([01](?:\.\d*)?)", parameters)
+        quality[name.strip()] = float(given[1]) if given else 1.0
+    html = quality.get("text/html", 0.0)
+    return html > 0 and html >= quality.get("application/json", 0.0)
 
 
 def _file(name: str, content_type: str, headers: Mapping[str, str] | None = None) -> web.Response:
