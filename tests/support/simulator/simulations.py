@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from imds_simulator.model import operations
-from imds_simulator.model.rules import Rules
 from imds_simulator.model.simulation import Simulation
 from imds_simulator.model.world import World
 from imds_simulator.protocol.document import Documents
@@ -25,7 +24,7 @@ def make_simulation(*events: dict[str, Any], groups: Any = None, speed: float = 
     """Return a simulation at simulated time 0, with one group ``web``, or with ``groups``."""
     pair = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
     scenario = parse(json.dumps({"groups": groups or pair, "events": list(events), **more}), "test")
-    world = World(scenario.groups, Rules(scenario.knobs, speed), new_id=sequential_ids())
+    world = World(scenario.groups, scenario.knobs, speed, new_id=sequential_ids())
     return Simulation(world, scenario.events, scenario.incarnations, T0)
 
 

@@ -36,7 +36,7 @@ PLACEMENT_GROUPS = {
 def record_request(simulation, vm, now):
     simulation.advance_to(T0 + now)
     scope = simulation.world.scope_for(simulation.world.vms[vm])
-    enabled = scope.record_request(T0 + now, simulation.world.rules)
+    enabled = simulation.world.record_request(scope, T0 + now)
     simulation.reschedule()
     return enabled
 
@@ -134,7 +134,7 @@ def test_enable_delay_is_simulated_time():
     simulation = make_simulation(knobs={"enable_delay": "2m"}, speed=60)
     record_request(simulation, "vm1", 5)
     scope = simulation.world.scope_for(simulation.world.vms["vm1"])
-    assert [scope.enabled(T0 + now, simulation.world.rules) for now in (6.9, 7)] == [False, True]
+    assert [simulation.world.is_enabled(scope, T0 + now) for now in (6.9, 7)] == [False, True]
 
 
 def test_events_delay_hides_events_and_keeps_the_incarnation():

@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from imds_simulator.model import events as life
-from imds_simulator.model.rules import Rules
 from imds_simulator.model.simulation import Simulation
 from imds_simulator.model.world import World
 from imds_simulator.scenario.files import (
@@ -378,7 +377,7 @@ def test_library_scenario_runs_to_its_end(name: str) -> None:
     scenario, _warnings = load_with_warnings(name)
     assert scenario.title and "Learn: " in summary(name)
     simulation = Simulation(
-        World(scenario.groups, Rules(scenario.knobs), new_id=sequential_ids()),
+        World(scenario.groups, scenario.knobs, 1.0, new_id=sequential_ids()),
         scenario.events,
         scenario.incarnations,
         T0,

@@ -39,7 +39,7 @@ def state(engine: Engine, endpoints: Mapping[str, str]) -> dict[str, Any]:
         "now": iso(now),
         "unix": now,
         "manual": isinstance(engine.clock, ManualClock),
-        "speed": world.rules.speed,
+        "speed": world.speed,
         "started": iso(engine.started),
         "epoch": None if world.epoch is None else iso(world.epoch),
         "groups": {group.name: {"kind": group.kind, "vms": len(group.vms)} for group in world.groups.values()},
@@ -60,7 +60,7 @@ def state(engine: Engine, endpoints: Mapping[str, str]) -> dict[str, Any]:
             scope.key: {
                 "group": scope.group,
                 "incarnation": scope.incarnation,
-                "enabled": scope.enabled(now, world.rules),
+                "enabled": world.is_enabled(scope, now),
                 "last_request": _moment(scope.last_request),
             }
             for scope in world.scopes()

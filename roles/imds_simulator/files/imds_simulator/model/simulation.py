@@ -15,7 +15,6 @@ from ..scenario.knobs import Knobs
 from ..scenario.plans import EventPlan, IncarnationStep
 from . import transitions
 from .events import ENDED, NO_STEP, PLANNED, SCHEDULED, Occurrence, ScheduledStep, SimulatedEvent
-from .rules import Rules
 from .world import BatchKey, World
 
 
@@ -47,7 +46,7 @@ class Simulation:
         self.world.epoch = epoch
         for plan in self._plans:
             self.world.add(plan, epoch)
-        moments = [(max(epoch, self.world.rules.moment_of(step.at, epoch)), step) for step in self._incarnations]
+        moments = [(max(epoch, self.world.moment_of(step.at, epoch)), step) for step in self._incarnations]
         self._steps = sorted(moments, key=lambda each: each[0])
         self.reschedule()
 
@@ -133,7 +132,7 @@ class Simulation:
     def _next_of(self, event: SimulatedEvent, deciding: SimulatedEvent | None) -> ScheduledStep:
         # an event that is no longer a Terminate waits for none, but others had waited for it
         waits = event.plan.batch is not None or event.is_terminate
-        return _next_step(event, deciding if waits else None, self.world.rules)
+        return _next_step(event, deciding if waits else None, self.world)
 
     def _deciding(self, event: SimulatedEvent) -> SimulatedEvent | None:
         """Return the event that decides when the approved events of the batch start.
@@ -155,7 +154,7 @@ class Simulation:
         self.reschedule(now=now)
 
 
-def _next_step(event: SimulatedEvent, deciding: SimulatedEvent | None, rules: Rules) -> ScheduledStep:
+def _next_step(event: SimulatedEvent, deciding: SimulatedEvent | None, world: World) -> ScheduledStep:
     """Return the next step of ``event``; ``deciding`` is the event for whose approval its batch waits, if any."""
     if event.status == ENDED:
         return NO_STEP
@@ -164,19 +163,19 @@ def _next_step(event: SimulatedEvent, deciding: SimulatedEvent | None, rules: Ru
     if event.status == SCHEDULED and event.advises:
         leave = ScheduledStep(float(event.not_before), 2, "finish")
     elif event.status == SCHEDULED:
-        leave = ScheduledStep(_start_moment(event, deciding or event, rules), 2, "start")
+        leave = ScheduledStep(_start_moment(event, deciding or event, world), 2, "start")
     else:
         leave = ScheduledStep(event.ends_at, 2, "finish")
     return min([leave, *event.pending], key=lambda due: (due.moment, due.rank))
 
 
-def _start_moment(event: SimulatedEvent, deciding: SimulatedEvent, rules: Rules) -> float:
+def _start_moment(event: SimulatedEvent, deciding: SimulatedEvent, world: World) -> float:
     """Return when a Scheduled event starts: at NotBefore, or earlier if approved.
 
     Needed are the approval of the event, the release by the other tenants on the hardware (reference 2.2.3), and for
     a delete operation the approval of the event that decides (reference 2.2.8).
     """
-    if not rules.knobs.approval_shortens or event.approved_at is None or deciding.approved_at is None:
+    if not world.knobs.approval_shortens or event.approved_at is None or deciding.approved_at is None:
         return float(event.not_before)
     approved = max(event.released_at, event.approved_at, deciding.approved_at)
-    return min(approved + rules.to_wall_seconds(rules.knobs.start_delay), float(event.not_before))
+    return min(approved + world.to_wall_seconds(world.knobs.start_delay), float(event.not_before))

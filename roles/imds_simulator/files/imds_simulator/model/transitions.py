@@ -82,7 +82,7 @@ def remove(world: World, event: SimulatedEvent, moment: float, outcome: str, **d
     world.bump_incarnation(scopes)
     for waiting in world.waiting_for(event):
         if waiting.status == PLANNED:
-            waiting.appears_at = world.rules.moment_of(waiting.plan.at, moment)
+            waiting.appears_at = world.moment_of(waiting.plan.at, moment)
     ended = [each for kind in list(event.impacts) for each in _end_impact(event, kind, moment)]
     deleted = _delete_vms(world, event, moment) if deletes else []
     return [*ended, replace(occurrence(event, moment, outcome, **detail), snapshot=last), *deleted]

@@ -4,16 +4,17 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Callable, Optional
 
+from ..moments import Moment, When
 from ..scenario.groups import Group, Vm, scope_key
 from ..scenario.knobs import Knobs
 from ..scenario.plans import EventPlan
 from .events import SimulatedEvent, fields_of
-from .rules import Rules
 from .scopes import Scope
 
 # bounds the memory of a simulation that runs for weeks
@@ -41,14 +42,17 @@ class AmbiguousEvent(LookupError):
 class World:
     """All groups with their scopes and events.
 
-    ``epoch`` is the moment of simulated time 0. It is None until the first request if the scenario
-    begins with the first request.
+    ``speed``: the simulated seconds that pass in one second of the simulator's clock. ``epoch`` is the moment of
+    simulated time 0. It is None until the first request if the scenario begins with the first request.
     """
 
-    def __init__(self, groups: Sequence[Group], rules: Rules, *, new_id: Callable[[], str] = new_event_id) -> None:
+    def __init__(
+        self, groups: Sequence[Group], knobs: Knobs, speed: float, *, new_id: Callable[[], str] = new_event_id
+    ) -> None:
         self.groups: Mapping[str, Group] = {group.name: group for group in groups}
         self.vms: Mapping[str, Vm] = {vm.name: vm for group in groups for vm in group.vms}
-        self.rules = rules
+        self.knobs = knobs
+        self.speed = speed
         self.epoch: float | None = None
         self.live: dict[int, SimulatedEvent] = {}
         self.ended: deque[SimulatedEvent] = deque(maxlen=_MAX_ENDED)
@@ -62,16 +66,17 @@ class World:
         self._batches: dict[BatchKey, dict[int, SimulatedEvent]] = {}
         self._waiting_for: dict[str, list[SimulatedEvent]] = {}
 
-    # -- rules and time
+    # -- time
 
-    @property
-    def knobs(self) -> Knobs:
-        """The present knobs."""
-        return self.rules.knobs
+    def moment_of(self, when: When, base: float) -> float:
+        """Return ``when`` on the simulator's clock; simulated seconds count from ``base``."""
+        if isinstance(when, Moment):
+            return when.unix + self.to_wall_seconds(when.later)
+        return base + self.to_wall_seconds(when)
 
     def to_wall_seconds(self, simulated: float) -> float:
         """Return how many seconds of the simulator's clock ``simulated`` seconds take."""
-        return self.rules.to_wall_seconds(simulated)
+        return simulated / self.speed
 
     # -- events
 
@@ -94,12 +99,12 @@ class World:
             fields_of(plan, self.knobs),
         )
         if plan.after is None:
-            event.appears_at = max(base, self.rules.moment_of(plan.at, base))
+            event.appears_at = max(base, self.moment_of(plan.at, base))
         else:
             self._waiting_for.setdefault(plan.after, []).append(event)
             ends = [each.gone_at for each in self.ended if each.name == plan.after and each.gone_at is not None]
             if ends:
-                event.appears_at = max(base, self.rules.moment_of(plan.at, ends[-1]))
+                event.appears_at = max(base, self.moment_of(plan.at, ends[-1]))
         self._batches.setdefault((event.group, plan.batch), {})[event.number] = event
         self.live[event.number] = event
         return event
@@ -162,6 +167,34 @@ class World:
 
     # -- scopes
 
+    def record_request(self, scope: Scope, now: float) -> bool:
+        """Record a request for the document of ``scope``; return True if it enables the service (reference 4.1.1)."""
+        expired = self._has_been_idle(scope, now)
+        scope.last_request = now
+        if scope.enabled_at is not None and not expired:
+            return False
+        scope.forced_idle = False
+        if expired and self.knobs.incarnation_reset:
+            scope.incarnation = scope.first_incarnation
+        scope.enabled_at = now + self.to_wall_seconds(self.knobs.enable_delay)
+        scope.events_hidden = self.knobs.events_delay > 0
+        events_delay = self.to_wall_seconds(self.knobs.events_delay)
+        scope.hidden_until = scope.enabled_at + events_delay if scope.events_hidden else math.inf
+        scope.revision += 1
+        return True
+
+    def is_enabled(self, scope: Scope, now: float) -> bool:
+        """Return True if the service is enabled for ``scope`` at ``now``."""
+        return scope.enabled_at is not None and scope.enabled_at <= now and not self._has_been_idle(scope, now)
+
+    def _has_been_idle(self, scope: Scope, now: float) -> bool:
+        """Return True if the time without requests was long enough to disable the service (reference 4.1.3)."""
+        if scope.forced_idle:
+            return True
+        if scope.last_request is None or not self.knobs.idle_disable:
+            return False
+        return now - scope.last_request > self.to_wall_seconds(self.knobs.idle_disable)
+
     def scopes(self) -> list[Scope]:
         """Return the scopes that were used until now."""
         return list(self._scopes.values())
@@ -217,6 +250,6 @@ class World:
         )
         if scopes_change:
             self._scope_of.clear()
-        self.rules = self.rules._replace(knobs=knobs)
+        self.knobs = knobs
         for scope in self._scopes.values():
             scope.count_change(knobs.incarnation_step if scopes_change else 0)

@@ -12,7 +12,6 @@ from typing import Any, Callable
 from ..faults.fault import Fault
 from ..faults.registry import ActiveFault, FaultRegistry
 from ..model.events import Occurrence
-from ..model.rules import Rules
 from ..model.scopes import Scope
 from ..model.simulation import Simulation
 from ..model.world import World
@@ -37,7 +36,7 @@ class Engine:
         self.scenario = scenario
         self.clock = clock
         self.started = clock.now()
-        self.world = World(scenario.groups, Rules(scenario.knobs, scenario.speed))
+        self.world = World(scenario.groups, scenario.knobs, scenario.speed)
         self.simulation = Simulation(
             self.world, scenario.events, scenario.incarnations, self.started if begins else None
         )
@@ -114,7 +113,7 @@ class Engine:
         The first request enables the service (docs/reference/scheduled-events.md 4.1).
         """
         scope = self.world.scope_for(vm)
-        if scope.record_request(now, self.world.rules):
+        if self.world.record_request(scope, now):
             self.simulation.reschedule(now=now)
             detail = {"scope": scope.key, "by": vm.name, "incarnation": scope.incarnation}
             self.record([Occurrence(now, "enabled", scope.group, detail=detail)])
@@ -153,7 +152,7 @@ class Engine:
 
     def inject(self, fault: Fault, base: float) -> ActiveFault:
         """Add a fault; its times count from ``base``, a moment of the simulator's clock."""
-        active = self.faults.inject(fault, self.clock.now(), lambda when: self.world.rules.moment_of(when, base))
+        active = self.faults.inject(fault, self.clock.now(), lambda when: self.world.moment_of(when, base))
         self.wake_ticker()
         return active
 
