@@ -69,7 +69,6 @@ def test_state_after_numbers_has_only_the_new_log(frozen_simulator):
     assert [line["note"] for line in second["lines"]] == ["x" * 200]
     (answer,) = second["answers"]
     assert (answer["vm"], answer["method"], answer["route"], answer["status"]) == ("vm2", "GET", "scheduledevents", 200)
-    assert second["counts"]["vm2"]["200"] == first["counts"].get("vm2", {}).get("200", 0) + 1
     third = frozen_simulator.get(f"/state?after_line={second['last_line']}&after_request={second['last_request']}")
     assert third["lines"] == third["answers"] == []
     assert third["last_line"] == second["last_line"] and third["last_request"] == second["last_request"]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -76,21 +75,17 @@ def run_data(
     """Return the state and the log, for the page and the report.
 
     The log has the lines after number ``after_line``, and the requests after number ``after_request``, grouped by
-    equal answers. ``counts``: VM -> status -> number of its answers since the start.
+    equal answers.
     """
     whole, log = state(engine, endpoints), engine.activity_log
     lines = log.lines_after(after_line, None)
     new = log.requests_after(after_request)
-    counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for each in log.request_counts():
-        counts[each["vm"]][str(each["status"])] += each["count"]
     return {
         **whole,
         "lines": [_short(each) for each in lines[-MAX_NEW:]],
         "last_line": lines[-1]["number"] if lines else after_line,
         "answers": equal_answers(new)[-MAX_NEW:],
         "last_request": new[-1].number if new else after_request,
-        "counts": counts,
     }
 
 

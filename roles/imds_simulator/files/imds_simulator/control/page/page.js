@@ -8,11 +8,10 @@
 const POLL = 1000;  // milliseconds
 const TIMEOUT = 10000;
 const MAX_KEPT = 5000;  // lines, and groups of answers
-const MAX_CARDS = 100;
 const MAX_TAGS = 12;
 const MAX_APPROVERS = 200;
 const MAX_EVENTS = 200;  // on the time line
-const MORE = {vms: 12, ended: 20, log: 200};  // rows at first; a button shows more
+const MORE = {vms: 12, events: 100, ended: 20, log: 200};  // rows at first; a button shows more
 const ASKING = 60;  // a VM that asked in the last so many seconds counts as asking
 const STATUS_ORDER = ["Started", "Scheduled", "Planned"];
 const NEWS = new Set(["scheduled", "started", "finished", "cancelled", "approved", "released", "changed",
@@ -204,11 +203,9 @@ function keyFields(form, part, keys, names) {
   byId(`${form}-${part}`).replaceChildren(...names.map((name) => keyField(form, [name, keys[name]])));
 }
 
-const isList = (key) => key.type === "array" || (key.anyOf || []).some((each) => each.type === "array");
-
 // The value of a key that a text means: a list of names, a text, or JSON.
 function keyValue(key, text) {
-  if (isList(key)) return list(text);
+  if ([key, ...(key.anyOf || [])].some((each) => each.type === "array")) return list(text);
   return key.enum || key.type === "string" ? text : jsonOrText(text);
 }
 
@@ -222,11 +219,10 @@ function filled(form, keys) {
 
 const vmFilter = () => byId("filter").value.trim().toLowerCase();
 const eventFilter = () => byId("filter-event").value;
-const eventNamed = (name) => state.events.find((each) => each.name === name);
 const address = (vm) => vm.source || vm.endpoint.replace(/^\w+:\/\//, "");
 
 function matches(name) {
-  const vm = state.vms[name], text = vmFilter(), event = eventNamed(eventFilter());
+  const vm = state.vms[name], text = vmFilter(), event = state.events.find((each) => each.name === eventFilter());
   if (event && !event.resources.includes(name)) return false;
   if (byId("only-affected").checked && !state.events.some((each) => each.status !== "Gone" && each.resources.includes(name))) return false;
   return !text || [name, vm.group, address(vm)].some((each) => each.toLowerCase().includes(text));
@@ -237,7 +233,9 @@ function matches(name) {
 const STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
 const MARK = 16, BAR = 14, LABEL = 17, MAX_LEVELS = 4;
 const rows = new Map();
-const selected = new Set();
+
+// The VMs that the form names; a report has no form.
+const selectedVms = () => list(byId("schedule-resources")?.value || "");
 
 function hasAppeared(event) {
   const isCancelledBefore = event.gone_at && event.gone_at < event.appears_at;
@@ -438,9 +436,8 @@ function makeRow(name) {
   node.dataset.vm = name;
   row.box.setAttribute("aria-label", printable(`Select ${name}`));
   row.box.addEventListener("change", () => {
-    if (row.box.checked) selected.add(name);
-    else selected.delete(name);
-    byId("schedule-resources").value = [...selected].join(", ");
+    const others = selectedVms().filter((each) => each !== name);
+    byId("schedule-resources").value = [...others, ...(row.box.checked ? [name] : [])].join(", ");
   });
   setText(part(".name"), name);
   part(".who").title = printable(`${address(vm)}, resource name ${vm.resource_name}, zone ${vm.zone || "none"}, ` +
@@ -450,7 +447,7 @@ function makeRow(name) {
 
 function fillRow(row, name, picture) {
   const answer = log.newest.get(name);
-  row.box.checked = selected.has(name);
+  row.box.checked = selectedVms().includes(name);
   row.answer.hidden = !answer;
   setText(row.answer, answer ? answerText(answer) : "");
   row.answer.dataset.class = answer && isError(answer) ? "bad" : "good";
@@ -519,8 +516,6 @@ function showTimeline() {
 
 function showLegend() {
   const kinds = [...Object.keys(BARS), ...Object.keys(MARKS)].filter((kind) => byId("timeline").querySelector(`.track .${kind}`));
-  if (byId("legend").dataset.kinds === kinds.join()) return;
-  byId("legend").dataset.kinds = kinds.join();
   byId("legend").replaceChildren(...kinds.map((kind) => {
     const item = element("li"), sample = element("span", "sample");
     sample.append(kind in MARKS ? markShape(kind) : element("span", kind === "fault" || kind === "deadline" ? kind : `bar ${kind}`));
@@ -561,9 +556,9 @@ function makeCard(id) {
 function approvalText(event) {
   const by = Object.entries(event.approvals).map(([name, moment]) => `by ${name} at ${at(seconds(moment))}`);
   if (!by.length) return event.started_at ? "no; started without an approval" : event.status === "Gone" ? "no" : "not yet";
-  const isHeld = event.approved && event.status === "Scheduled" && !past(event.held_until);
-  const held = event.held_until ? `until ${at(seconds(event.held_until))}` : "until released or NotBefore";
-  return listed(by) + (event.approved ? "" : "; further approvals are needed") + (isHeld ? `; held by other tenants ${held}` : "");
+  if (event.status !== "Scheduled" || past(event.held_until)) return listed(by);
+  const end = event.held_until ? at(seconds(event.held_until)) : "released or NotBefore";
+  return `${listed(by)}; held by other tenants until ${end}`;
 }
 
 function receivedText(event) {
@@ -645,15 +640,14 @@ function showEvents() {
   const live = found.filter((each) => each.status !== "Gone").sort((one, other) => rank(one) - rank(other));
   const ended = found.filter((each) => each.status === "Gone").reverse();
   const focused = document.activeElement, card = focused.closest(".event");
-  showCards(byId("live-events"), live.slice(0, MAX_CARDS));
+  showCards(byId("live-events"), live.slice(0, limits.events));
   showCards(byId("ended-events"), ended.slice(0, limits.ended));
   // a hidden button cannot keep the focus
   if (card && !focused.offsetParent) ([...card.querySelectorAll("button, select")].find((each) => each.offsetParent) || byId("events")).focus();
   for (const [id, card] of cards) if (!card.node.isConnected) cards.delete(id);
   byId("no-events").hidden = live.length > 0 || (isReport && ended.length > 0);
   setText(byId("no-events"), isReport ? "Nothing happened: there was no event." : "There is no event.");
-  byId("more-events").hidden = live.length <= MAX_CARDS;
-  setText(byId("more-events"), `The page shows ${MAX_CARDS} of ${live.length} events.`);
+  showMore("events", live.length - limits.events);
   setText(byId("events-count"), live.length ? live.length : "");
   byId("ended").hidden = ended.length === 0;
   setText(byId("ended-count"), ended.length);
@@ -806,30 +800,12 @@ function showLog() {
   const filters = [...(isFiltered ? ["the VMs of the filter above"] : []), ...(chosen ? [`the event ${chosen}`] : [])];
   setText(byId("log-filter"), filters.length ? `Only of ${filters.join(" and ")}.` : "");
   showMore("log", found.length - limits.log);
-  if (byId("answers").open) showAnswers(names);
-}
-
-function showAnswers(names) {
-  const shown = Object.entries(state.counts).filter(([vm]) => names.has(vm) || !(vm in state.vms));
-  const statuses = [...new Set(shown.flatMap(([, counts]) => Object.keys(counts)))].sort();
-  const row = (cell, texts) => {
-    const made = element("tr");
-    made.append(...texts.map((text) => element(cell, "", text)));
-    return made;
-  };
-  const total = statuses.map((status) => shown.reduce((sum, [, counts]) => sum + (counts[status] || 0), 0));
-  const table = byId("answers").querySelector("table");
-  table.tHead.replaceChildren(row("th", ["VM", ...statuses.map((status) => (status === "0" ? "no answer" : status))]));
-  table.tBodies[0].replaceChildren(
-    ...shown.map(([vm, counts]) => row("td", [vm || "unknown clients", ...statuses.map((status) => counts[status] || 0)])),
-    row("th", ["all", ...total]));
 }
 
 function news(lines) {
   const texts = lines.filter((line) => NEWS.has(line.what)).map((line) => {
-    const name = line.event || line.kind || line.address || line.set || (line.seconds && `clock ${line.seconds} s`);
-    const subject = [name, line.type].filter(Boolean).join(" ");
-    return `${subject}${subject ? ": " : ""}${line.what}${line.by ? ` by ${line.by}` : ""}`;
+    const name = line.event || line.kind || line.address || line.set || (line.seconds && `${line.seconds} s`);
+    return [name, line.type, line.what, line.by && `by ${line.by}`].filter(Boolean).join(" ");
   });
   if (texts.length) announce(texts.slice(-3).join("; ") + (texts.length > 3 ? ` and ${texts.length - 3} more` : ""));
 }
@@ -838,17 +814,14 @@ function news(lines) {
 
 let knobs = {};
 
-async function loadKnobs() {
-  const error = byId("knob-error");
-  try {
-    knobs = await call("GET", "/knobs");
-    setText(error, "");
-  } catch (problem) {
-    setText(error, problem.message);
-    return;
-  }
+function takeKnobs(answer) {
+  knobs = answer;
   setOptions(byId("knob-name"), Object.keys(knobs));
   showKnob();
+}
+
+function loadKnobs() {
+  submit(byId("knob-error"), byId("knob").querySelector("button"), () => call("GET", "/knobs"), takeKnobs);
 }
 
 function showKnob() {
@@ -876,7 +849,7 @@ function show() {
 
 function forget() {
   log = emptyLog();
-  for (const each of [rows, headers, cards, selected]) each.clear();
+  for (const each of [rows, headers, cards]) each.clear();
   for (const id of ["timeline", "live-events", "ended-events", "faults", "log"]) byId(id).replaceChildren();
 }
 
@@ -889,7 +862,7 @@ function take(answer) {
     document.title = printable(state.title ? `${state.title} · IMDS simulator` : "IMDS simulator");
     const names = Object.keys(state.vms);
     byId("vm-names").replaceChildren(...names.slice(0, 1000).map((name) => new Option("", name)));
-    if (!isReport && !byId("schedule-resources").value) byId("schedule-resources").value = names[0];
+    if (!isReport && names.length === 1) byId("schedule-resources").value = names[0];
   } else {
     news(answer.lines);
   }
@@ -950,21 +923,12 @@ onSubmit("advance", (form) => call("POST", "/advance", {seconds: form.elements.s
 
 onSubmit("schedule", (form) => call("POST", "/events", filled(form, eventKeys())), () => { byId("schedule-name").value = ""; });
 onSubmit("inject", (form) => call("POST", "/faults", filled(form, faultKeys())));
-onSubmit("knob", (form) => call("POST", "/knobs", {[form.elements.name.value]: jsonOrText(form.elements.value.value.trim())}), (answer) => {
-  knobs = answer;
-  showKnob();
-});
+onSubmit("knob", (form) => call("POST", "/knobs", {[form.elements.name.value]: jsonOrText(form.elements.value.value.trim())}), takeKnobs);
 
-byId("schedule").addEventListener("input", ({target}) => {
-  if (target.id !== "schedule-resources") return;
-  selected.clear();
-  for (const name of list(target.value)) if (name in state.vms) selected.add(name);
-  for (const [name, row] of rows) row.box.checked = selected.has(name);
-});
+byId("schedule").addEventListener("input", show);
 byId("inject-kind").addEventListener("change", showKind);
 byId("knob-name").addEventListener("change", showKnob);
 byId("knobs").addEventListener("toggle", () => byId("knobs").open && loadKnobs());
-byId("answers").addEventListener("toggle", show);
 for (const kind of Object.keys(MORE)) {
   byId(`more-${kind}`).addEventListener("click", () => {
     limits[kind] += 100;
@@ -976,7 +940,7 @@ window.addEventListener("resize", () => state && showTimeline());
 
 if (isReport) {
   document.body.classList.add("report");
-  byId("ended").open = byId("answers").open = true;
+  byId("ended").open = true;
   take(JSON.parse(byId("data").textContent));
 } else {
   document.addEventListener("visibilitychange", poll);
