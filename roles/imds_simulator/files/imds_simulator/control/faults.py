@@ -7,7 +7,6 @@ from __future__ import annotations
 from aiohttp import web
 
 from ..faults.kinds import FAULT, KINDS
-from ..faults.registry import ActiveFault
 from ..keys import Problems
 from ..scenario.checks import fault_problems, past_moments
 from ..server.engine import Engine
@@ -30,7 +29,7 @@ class FaultRoutes:
             web.get("/faults", self.show_all),
             web.post("/faults", self.inject),
             web.delete("/faults", self.clear),
-            web.delete("/faults/{number}", self.clear_one),
+            web.delete("/faults/{number}", self.clear),
             web.get("/fault-kinds", self.kinds),
         ]
 
@@ -61,20 +60,12 @@ class FaultRoutes:
         engine.log("fault-injected", fault=active.number, kind=fault.kind)
         return web.json_response(fault_state(active, now), status=201)
 
-    async def clear(self, _request: web.Request) -> web.Response:
-        """Remove all faults."""
-        return self._cleared(self._engine.faults.all(self._engine.clock.now()))
-
-    async def clear_one(self, request: web.Request) -> web.Response:
-        """Remove one fault."""
-        number = request.match_info["number"]
-        removed = [each for each in self._engine.faults.all(self._engine.clock.now()) if str(each.number) == number]
-        if not removed:
+    async def clear(self, request: web.Request) -> web.Response:
+        """Remove all faults, or the one whose number the path has."""
+        engine, now, number = self._engine, self._engine.clock.now(), request.match_info.get("number")
+        removed = [each for each in engine.faults.all(now) if number in (None, str(each.number))]
+        if number is not None and not removed:
             raise BadRequest(f"there is no fault {number}; the verb fault list (GET /faults) lists the faults")
-        return self._cleared(removed)
-
-    def _cleared(self, removed: list[ActiveFault]) -> web.Response:
-        engine, now = self._engine, self._engine.clock.now()
         engine.faults.clear(removed)
         shown = [fault_state(each, now) for each in removed[:_MAX_LOGGED]]
         keys = ("number", "kind", "vms", "from", "to", "exhausted")

@@ -102,8 +102,8 @@ class Simulation:
         deciding = {key: self._deciding(event) for key, event in one_of.items()}
         for event in events:
             self._schedule(event, deciding[self.world.batch_key(event)])
-            for each in self.world.waiting_for(event):
-                self._schedule(each, self._deciding(each))
+        for each in self.world.waiting_for(*events):
+            self._schedule(each, self._deciding(each))
         for key, event in one_of.items():
             if key is not None:
                 self._enqueue_batch(key, event, deciding[key])

@@ -62,9 +62,6 @@ class World:
         self._scopes: dict[str, Scope] = {}
         self._scope_of: dict[str, Scope] = {}
         self._added = 0
-        # events without a batch have the key None
-        self._batches: dict[BatchKey, dict[int, SimulatedEvent]] = {}
-        self._waiting_for: dict[str, list[SimulatedEvent]] = {}
 
     # -- time
 
@@ -101,11 +98,9 @@ class World:
         if plan.after is None:
             event.appears_at = max(base, self.moment_of(plan.at, base))
         else:
-            self._waiting_for.setdefault(plan.after, []).append(event)
             ends = [each.gone_at for each in self.ended if each.name == plan.after and each.gone_at is not None]
             if ends:
                 event.appears_at = max(base, self.moment_of(plan.at, ends[-1]))
-        self._batches.setdefault((event.group, plan.batch), {})[event.number] = event
         self.live[event.number] = event
         return event
 
@@ -115,10 +110,6 @@ class World:
             self.ended.append(event)
             # no VM receives it any more
             event.seen_by.clear()
-            self._batches[event.group, event.plan.batch].pop(event.number, None)
-            waiting = self._waiting_for.get(event.plan.after or "", [])
-            if event in waiting:
-                waiting.remove(event)
 
     def batch_key(self, event: SimulatedEvent) -> BatchKey | None:
         """Return the key of the events of ``batch``; None if there are none."""
@@ -127,21 +118,22 @@ class World:
         waits = event.was_terminate and self.groups[event.group].kind == "scale_set"
         return (event.group, None) if waits else None
 
-    def batch(self, event: SimulatedEvent) -> Iterable[SimulatedEvent]:
+    def batch(self, event: SimulatedEvent) -> list[SimulatedEvent]:
         """Return the events that ``event`` has to wait for, once it is approved, or that wait for it.
 
         These are the events of its batch. Without a batch these are the Terminate events of its scale
         set (reference 2.2.8). ``event`` may be one of them.
         """
-        key = self.batch_key(event)
+        key, has_batch = self.batch_key(event), event.plan.batch is not None
         if key is None:
-            return ()
-        events = self._batches[key].values()
-        return events if event.plan.batch is not None else (each for each in events if each.is_terminate)
+            return []
+        events = [each for each in self.live.values() if (each.group, each.plan.batch) == key]
+        return [each for each in events if has_batch or each.is_terminate]
 
-    def waiting_for(self, event: SimulatedEvent) -> list[SimulatedEvent]:
-        """Return the events that wait for the end of ``event``."""
-        return self._waiting_for.get(event.name, [])
+    def waiting_for(self, *events: SimulatedEvent) -> list[SimulatedEvent]:
+        """Return the events that wait for the end of one of ``events``."""
+        names = {event.name for event in events}
+        return [each for each in self.live.values() if each.plan.after in names]
 
     def has_event(self, name: str) -> bool:
         """Return True if an event has that name."""
