@@ -60,9 +60,7 @@ function element(tag, className, text) {
   return made;
 }
 
-function fromTemplate(id) {
-  return byId(id).content.firstElementChild.cloneNode(true);
-}
+const fromTemplate = (id) => byId(id).content.firstElementChild.cloneNode(true);
 
 // Makes nodes the children of parent; nodes that stay keep focus, selection and scroll position.
 function arrange(parent, nodes) {
@@ -187,20 +185,18 @@ function jsonOrText(text) {
   }
 }
 
-// A field for a key of the schema: a choice, or a text.
-function keyField(form, [name, key]) {
-  const field = element("div", "field"), label = element("label", "", name.replaceAll("_", " "));
-  const input = element(key.enum ? "select" : "input");
-  Object.assign(input, {id: `${form}-${name}`, name, title: key.description, spellcheck: false});
-  input.setAttribute("aria-describedby", `${form}-error`);
-  label.htmlFor = input.id;
-  if (key.enum) input.append(...["", ...key.enum].map((value) => new Option(value || "usual", value)));
-  field.append(label, input);
-  return field;
-}
-
+// Fills a part of a form with a field for each of these keys of the schema: a choice, or a text.
 function keyFields(form, part, keys, names) {
-  byId(`${form}-${part}`).replaceChildren(...names.map((name) => keyField(form, [name, keys[name]])));
+  byId(`${form}-${part}`).replaceChildren(...names.map((name) => {
+    const key = keys[name], field = element("div", "field"), label = element("label", "", name.replaceAll("_", " "));
+    const input = element(key.enum ? "select" : "input");
+    Object.assign(input, {id: `${form}-${name}`, name, title: key.description, spellcheck: false});
+    input.setAttribute("aria-describedby", `${form}-error`);
+    label.htmlFor = input.id;
+    if (key.enum) input.append(...["", ...key.enum].map((value) => new Option(value || "usual", value)));
+    field.append(label, input);
+    return field;
+  }));
 }
 
 // The value of a key that a text means: a list of names, a text, or JSON.
@@ -410,7 +406,7 @@ function fillTrack(track, vm, picture) {
     if (isLeft) label.style.left = `${100 * x}%`;
     else label.style.right = `${100 * (1 - right)}%`;
     label.style.maxWidth = `${100 * (isLeft ? 1 - x : right)}%`;
-    label.append(element("span", "", name), " ", element("span", "type", type));
+    label.append(element("span", "", name), " ", element("span", "soft", type));
     for (const node of [...barNodes(vm, each, picture), label]) {
       node.style.top = `${top + (node === label ? BAR : 0)}px`;
       nodes.push(node);
@@ -780,7 +776,7 @@ function fillEntry(entry) {
   if (!entry.node) {
     entry.node = element("li");
     entry.node.dataset.kind = entry.isBad ? "fault" : entry.kind;
-    entry.node.append(element("time"), element("strong", "what", entry.what), element("span", "vm", entry.vm),
+    entry.node.append(element("time", "soft"), element("strong", "what", entry.what), element("span", "vm", entry.vm),
       element("span", "of", entry.event), element("span", "text"));
     entry.node.firstChild.title = utc(entry.moment);
   }
@@ -831,15 +827,11 @@ function showKnob() {
 
 // -- the whole page
 
-function showClock() {
+function show() {
+  if (!state) return;
   setText(byId("now"), `${state.now.slice(0, 10)} ${utc(state.unix)}`);
   setText(byId("simulated"), state.epoch === null ? "begins at the first request" : at(state.unix));
   setText(byId("speed"), state.manual ? `manual, ×${state.speed}` : `×${state.speed}`);
-}
-
-function show() {
-  if (!state) return;
-  showClock();
   setOptions(byId("filter-event"), ["", ...new Set(state.events.map((each) => each.name))], "all");
   showTimeline();
   showEvents();
