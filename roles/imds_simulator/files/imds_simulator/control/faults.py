@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from ..faults.kinds import FAULT, KINDS
+from ..faults.kinds import FAULT, GROUPS
 from ..keys import Problems
 from ..scenario.checks import fault_problems, past_moments
 from ..server.engine import Engine
@@ -42,8 +42,9 @@ class FaultRoutes:
         """Return the kinds of faults with their options."""
         return web.json_response(
             {
-                name: {"group": kind.group, "meaning": kind.meaning, "options": list(kind.options)}
-                for name, kind in KINDS.items()
+                name: {"group": group, "meaning": kind.meaning, "options": list(kind.options)}
+                for group, kinds in GROUPS.items()
+                for name, kind in kinds.items()
             }
         )
 

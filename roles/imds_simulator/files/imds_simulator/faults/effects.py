@@ -39,8 +39,6 @@ class Effect:
     is_per_request: ClassVar[bool] = True
     # True: notifications take the fault
     is_for_notifications: ClassVar[bool] = False
-    # what the effect damages: answers, bodies, connection, time
-    group: ClassVar[str] = "answers"
 
     async def answer(self, exchange: Exchange) -> None:
         """Answer a request, or act on its connection; by default the service answers."""
@@ -100,7 +98,6 @@ class Redirect(Effect):
 class Changed(Effect, ABC):
     """The normal answer with another body."""
 
-    group: ClassVar[str] = "bodies"
     # True: the client gets the whole document
     arrives: ClassVar[bool] = False
 
@@ -149,8 +146,6 @@ class Oversized(Changed):
 class Truncated(Effect):
     """The first ``keep`` bytes of the body; None: half of it."""
 
-    group: ClassVar[str] = "connection"
-
     keep: int | None = key(
         integer(0), "the number of bytes of the body that are sent; default: half of them", default=None
     )
@@ -178,8 +173,6 @@ class TruncatedChunked(Truncated):
 class Trickle(Effect):
     """The normal answer, a few bytes per real second, from its ``part`` "header" or "body" on."""
 
-    group: ClassVar[str] = "time"
-
     bytes_per_second: float = key(_POSITIVE, "the rate in real time", default=1.0)
     part: str = key(one_of("header", "body"), "header or body: the part of the answer that is slow", default="body")
 
@@ -204,8 +197,6 @@ class Trickle(Effect):
 class Hang(Effect):
     """No answer until the client disconnects or the fault is over."""
 
-    group: ClassVar[str] = "time"
-
     async def answer(self, exchange: Exchange) -> None:
         exchange.take_over()
         while exchange.is_open() and exchange.is_fault_active():
@@ -217,7 +208,6 @@ class Hang(Effect):
 class Delay(Effect):
     """The normal answer after ``delay`` simulated seconds."""
 
-    group: ClassVar[str] = "time"
     is_for_notifications: ClassVar[bool] = True
     delay: float = key(DURATION, "a duration, before the service acts", default=10.0)
 
@@ -231,8 +221,6 @@ class Delay(Effect):
 
 class Reset(Effect):
     """The connection is reset before the service acts."""
-
-    group: ClassVar[str] = "connection"
 
     async def answer(self, exchange: Exchange) -> None:
         exchange.take_over()
@@ -257,7 +245,6 @@ class LostRequest(Reset):
 class LostAnswer(Effect):
     """A request that the service receives, and an answer that the client does not receive."""
 
-    group: ClassVar[str] = "connection"
     is_for_notifications: ClassVar[bool] = True
 
     async def answer(self, exchange: Exchange) -> None:
@@ -273,8 +260,6 @@ class LostAnswer(Effect):
 class DateSkew(Effect):
     """The normal answer with a Date that is ``skew`` seconds off."""
 
-    group: ClassVar[str] = "time"
-
     skew: float = key(SIGNED_DURATION, "a duration, which is added to Date; may be negative", default=1200.0)
 
     async def answer(self, exchange: Exchange) -> None:
@@ -284,8 +269,6 @@ class DateSkew(Effect):
 @dataclass(frozen=True)
 class CloseIdle(Effect):
     """The normal answer; the server closes the kept-alive connection ``idle`` simulated seconds later."""
-
-    group: ClassVar[str] = "connection"
 
     idle: float = key(DURATION, "a duration, after which the connection is closed", default=0.05)
 

@@ -38,11 +38,6 @@ class Kind:
         return keys_of(effect)
 
     @property
-    def group(self) -> str:
-        """What the fault damages: answers, bodies, connection or time."""
-        return "bodies" if self.preset.get("status") == 200 else self.effect.group
-
-    @property
     def options(self) -> tuple[str, ...]:
         """The names of the options that a fault may give."""
         return tuple(each for each in self.keys if each not in self.preset) if self.only is None else self.only
@@ -61,46 +56,56 @@ def _body(body: str, meaning: str, content_type: str = "", status: int = 200) ->
     return Kind(effects.Status, meaning, {"status": status, "body": body, "content_type": content_type}, ("headers",))
 
 
-KINDS: Mapping[str, Kind] = {
-    "status": Kind(effects.Status, "any status; body defaults to the general error shape"),
-    "bad-request": _status(400, "400"),
-    "not-found": _status(404, "404: the endpoint is updating"),
-    "gone": _status(410, "410: the host is being updated; at most 70 s according to Azure"),
-    "too-many-requests": _status(429, "429 at any rate of requests"),
-    "server-error": _status(500, "500"),
-    "unavailable": _status(503, "503"),
-    "forbidden-html": _body(_HTML, "403 and HTML: a proxy answered, not IMDS", "text/html", 403),
-    "body": _status(200, "200 and any body"),
-    "empty": _body("", "200 and no body"),
-    "html": _body(_HTML, "200 and HTML", "text/html"),
-    "not-json": _body("Service is starting", "200 and plain text", "text/plain"),
-    "null": _body("null", "200 and null"),
-    "list": _body("[]", "200 and []"),
-    "object": _body("{}", "200 and {}"),
-    "events-null": _body('{"DocumentIncarnation":1,"Events":null}', "200 and Events null"),
-    "bom": Kind(effects.ByteOrderMark, "the normal body after a UTF-8 byte order mark"),
-    "invalid-utf8": Kind(effects.InvalidUtf8, "the normal body with bytes that are not UTF-8"),
-    "cut-json": Kind(effects.CutJson, "the first half of the normal body, with the Content-Length of that half"),
-    "oversized": Kind(effects.Oversized, "the normal body, padded with spaces to that size in bytes"),
-    "truncated": Kind(effects.Truncated, "the connection closes before Content-Length is reached"),
-    "truncated-chunked": Kind(effects.TruncatedChunked, "the connection closes inside a chunked body"),
-    "trickle": Kind(effects.Trickle, "the normal answer, a few bytes per second (real time)"),
-    "trickle-header": Kind(effects.Trickle, "as trickle, beginning with the status line", {"part": "header"}),
-    "hang": Kind(effects.Hang, "no answer until the fault is over, then the connection is closed"),
-    "delay": Kind(effects.Delay, "the normal answer after a delay"),
-    "slow-first-answer": Kind(
-        effects.Delay, "each VM's first answer after a delay", {"delay": 119}, ("delay",), {"requests": 1}
-    ),
-    "refuse": Kind(effects.Refuse, "connection refused: the listening socket is closed for the window"),
-    "reset": Kind(effects.Reset, "the connection is reset (RST) instead of an answer"),
-    "redirect": Kind(effects.Redirect, "302 to another address"),
-    "lost-request": Kind(effects.LostRequest, "the connection is reset before the service acts"),
-    "lost-answer": Kind(effects.LostAnswer, "the service acts, then the connection is reset"),
-    "date-skew": Kind(effects.DateSkew, "the normal answer with a wrong Date header"),
-    "close-idle": Kind(
-        effects.CloseIdle, "the normal answer, then the server closes the kept-alive connection without notice"
-    ),
+# what faults damage -> name -> kind
+GROUPS: Mapping[str, Mapping[str, Kind]] = {
+    "answers": {
+        "status": Kind(effects.Status, "any status; body defaults to the general error shape"),
+        "bad-request": _status(400, "400"),
+        "not-found": _status(404, "404: the endpoint is updating"),
+        "gone": _status(410, "410: the host is being updated; at most 70 s according to Azure"),
+        "too-many-requests": _status(429, "429 at any rate of requests"),
+        "server-error": _status(500, "500"),
+        "unavailable": _status(503, "503"),
+        "forbidden-html": _body(_HTML, "403 and HTML: a proxy answered, not IMDS", "text/html", 403),
+        "redirect": Kind(effects.Redirect, "302 to another address"),
+    },
+    "bodies": {
+        "body": _status(200, "200 and any body"),
+        "empty": _body("", "200 and no body"),
+        "html": _body(_HTML, "200 and HTML", "text/html"),
+        "not-json": _body("Service is starting", "200 and plain text", "text/plain"),
+        "null": _body("null", "200 and null"),
+        "list": _body("[]", "200 and []"),
+        "object": _body("{}", "200 and {}"),
+        "events-null": _body('{"DocumentIncarnation":1,"Events":null}', "200 and Events null"),
+        "bom": Kind(effects.ByteOrderMark, "the normal body after a UTF-8 byte order mark"),
+        "invalid-utf8": Kind(effects.InvalidUtf8, "the normal body with bytes that are not UTF-8"),
+        "cut-json": Kind(effects.CutJson, "the first half of the normal body, with the Content-Length of that half"),
+        "oversized": Kind(effects.Oversized, "the normal body, padded with spaces to that size in bytes"),
+    },
+    "connection": {
+        "truncated": Kind(effects.Truncated, "the connection closes before Content-Length is reached"),
+        "truncated-chunked": Kind(effects.TruncatedChunked, "the connection closes inside a chunked body"),
+        "refuse": Kind(effects.Refuse, "connection refused: the listening socket is closed for the window"),
+        "reset": Kind(effects.Reset, "the connection is reset (RST) instead of an answer"),
+        "lost-request": Kind(effects.LostRequest, "the connection is reset before the service acts"),
+        "lost-answer": Kind(effects.LostAnswer, "the service acts, then the connection is reset"),
+        "close-idle": Kind(
+            effects.CloseIdle, "the normal answer, then the server closes the kept-alive connection without notice"
+        ),
+    },
+    "time": {
+        "trickle": Kind(effects.Trickle, "the normal answer, a few bytes per second (real time)"),
+        "trickle-header": Kind(effects.Trickle, "as trickle, beginning with the status line", {"part": "header"}),
+        "hang": Kind(effects.Hang, "no answer until the fault is over, then the connection is closed"),
+        "delay": Kind(effects.Delay, "the normal answer after a delay"),
+        "slow-first-answer": Kind(
+            effects.Delay, "each VM's first answer after a delay", {"delay": 119}, ("delay",), {"requests": 1}
+        ),
+        "date-skew": Kind(effects.DateSkew, "the normal answer with a wrong Date header"),
+    },
 }
+KINDS: Mapping[str, Kind] = {name: kind for kinds in GROUPS.values() for name, kind in kinds.items()}
 # all options, in the order of the kinds
 OPTIONS: Mapping[str, Key] = {name: each for kind in KINDS.values() for name, each in kind.keys.items()}
 _KIND = one_of(*KINDS, metavar="KIND")
