@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The members of instance metadata, each with the api-version that introduced it.
-
-See docs/reference/scheduled-events.md 3.3.
-"""
+"""The members of instance metadata, with their first api-version (docs/reference/scheduled-events.md 3.3)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The documents of ``/metadata/instance``: defaults, with overrides of the scenario.
-
-See docs/reference/scheduled-events.md 3.3.
-"""
+"""The documents of ``/metadata/instance`` (docs/reference/scheduled-events.md 3.3)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The place of a VM in Azure: values of ``compute`` that other values contain.
-
-See docs/reference/scheduled-events.md 3.3.
-"""
+"""Values of ``compute`` that other values contain (docs/reference/scheduled-events.md 3.3)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The network interfaces that VMs have by default: no two VMs share an address.
-
-See docs/reference/scheduled-events.md 3.3.
-"""
+"""The network interfaces that VMs have by default (docs/reference/scheduled-events.md 3.3)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Operations on the values of instance metadata, whichever members they have.
-
-See docs/reference/scheduled-events.md 3.3.
-"""
+"""Operations on the values of instance metadata (docs/reference/scheduled-events.md 3.3)."""
 
 from __future__ import annotations
 

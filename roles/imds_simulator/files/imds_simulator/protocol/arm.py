@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The replies of Azure Resource Manager to the acknowledge of events. Pure except for the world.
-
-See docs/reference/scheduled-events.md 5.12.
-"""
+"""Replies of Azure Resource Manager to the acknowledge of events (docs/reference/scheduled-events.md 5.12)."""
 
 from __future__ import annotations
 

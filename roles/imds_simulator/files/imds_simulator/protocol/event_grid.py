@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Notifications in the schemas of Event Grid and of CloudEvents 1.0. Pure.
-
-See docs/reference/scheduled-events.md 5.11.
-"""
+"""Notifications in the schemas of Event Grid and of CloudEvents 1.0 (docs/reference/scheduled-events.md 5.11)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Validation of requests: path, method, headers and api-version. Pure.
-
-See docs/reference/scheduled-events.md 1.1 to 1.3.
-"""
+"""Validation of requests: path, method, headers, api-version (docs/reference/scheduled-events.md 1.1 to 1.3)."""
 
 from __future__ import annotations
 

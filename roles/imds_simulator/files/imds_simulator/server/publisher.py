@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Publishes notifications to a web hook in the background, as Event Grid does.
-
-See docs/reference/scheduled-events.md 5.11.
-"""
+"""Publishes notifications to a web hook in the background (docs/reference/scheduled-events.md 5.11)."""
 
 from __future__ import annotations
 
