@@ -8,6 +8,7 @@ import math
 import uuid
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Callable, Optional
 
 from ..moments import Moment, When
@@ -15,7 +16,6 @@ from ..scenario.groups import Group, Vm, scope_key
 from ..scenario.knobs import Knobs
 from ..scenario.plans import EventPlan
 from .events import SimulatedEvent, fields_of
-from .scopes import Scope
 
 # bounds the memory of a simulation that runs for weeks
 _MAX_ENDED = 1000
@@ -37,6 +37,36 @@ class UnknownEvent(LookupError):
 
 class AmbiguousEvent(LookupError):
     """The ids of several events begin so."""
+
+
+@dataclass
+class Scope:
+    """The state of clients that share a document: whether the service is enabled for them, and DocumentIncarnation.
+
+    ``revision`` counts visible changes. Unlike the incarnation it never decreases.
+    """
+
+    key: str
+    group: str
+    incarnation: int
+    first_incarnation: int
+    revision: int = 0
+    enabled_at: float | None = None
+    hidden_until: float = math.inf
+    events_hidden: bool = False
+    last_request: float | None = None
+    forced_idle: bool = False
+
+    def count_change(self, step: int) -> None:
+        """Count one visible change (reference 2.5.1)."""
+        # a step may be negative (reference 2.5.6)
+        self.incarnation = max(0, self.incarnation + step)
+        self.revision += 1
+
+    def reveal_events(self) -> None:
+        """Show the events that were hidden after the service was enabled (reference 4.1.2)."""
+        self.events_hidden, self.hidden_until = False, math.inf
+        self.revision += 1
 
 
 class World:

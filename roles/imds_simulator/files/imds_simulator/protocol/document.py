@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from ..api_versions import FIELD_SINCE, LATEST_EVENTS_VERSION, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS, TYPE_SINCE
 from ..http_reply import Reply
 from ..model.events import STARTED, SimulatedEvent
-from ..model.scopes import Scope
-from ..model.world import World
+from ..model.world import Scope, World
 from ..scenario.groups import Vm
 from ..scenario.knobs import Knobs
 from ..times import http_date, iso

@@ -12,9 +12,8 @@ from typing import Any, Callable
 from ..faults.fault import Fault
 from ..faults.registry import ActiveFault, FaultRegistry
 from ..model.events import Occurrence
-from ..model.scopes import Scope
 from ..model.simulation import Simulation
-from ..model.world import World
+from ..model.world import Scope, World
 from ..printable_text import printable
 from ..protocol.contract import ImdsContract
 from ..protocol.rate_limit import RateLimit
