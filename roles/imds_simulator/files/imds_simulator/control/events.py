@@ -20,33 +20,12 @@ from ..scenario.plans import HARDWARE_FAILURE, Change, EventPlan
 from ..scenario.warnings import event_warnings
 from ..server.engine import Engine
 from ..suggestions import suggestion
-from ..value_types import EVENT_TYPE, NAME, NAMES, TEXT, text
-from .request_body import BadRequest, read_body
+from ..value_types import TEXT, text
+from .request_body import BadRequest, json_object, read_body, read_value
 from .state import event_state
 
 OTHER_TENANTS = "other-tenants"
 _MAX_NOTE = 200
-
-
-@dataclass(frozen=True)
-class Failure:
-    """The body of /fail: failed hardware under VMs."""
-
-    vm: str | None = key(NAME, "the VM", default=None)
-    resources: tuple[str, ...] = key(NAMES, "several VMs of one group", default=())
-    type: str | None = key(EVENT_TYPE, "the EventType; without it that of the knob", default=None)
-    name: str = key(NAME, "the name of the event", default="")
-
-    def check(self) -> Found:
-        """Yield a problem if no VM is named."""
-        if not self.resources and self.vm is None:
-            yield (), "the key resources is missing"
-
-    @property
-    def plan(self) -> EventPlan:
-        """The event."""
-        vms = self.resources or ((self.vm,) if self.vm else ())
-        return EventPlan(name=self.name, resources=vms, type=self.type, starts=HARDWARE_FAILURE)
 
 
 @dataclass(frozen=True)
@@ -115,8 +94,11 @@ class EventRoutes:
 
     async def fail(self, request: web.Request) -> web.Response:
         """Add a Started event for failed hardware under ``vm`` or ``resources`` (reference 2.1 transition 4)."""
-        failure = await read_body(request, Failure, lambda found: self._problems(found.plan))
-        return self._schedule(failure.plan)
+        body = await json_object(request)
+        vm = body.pop("vm", None)
+        if vm is not None:
+            body.setdefault("resources", [vm])
+        return self._schedule(read_value(EventPlan, {**body, "starts": HARDWARE_FAILURE}, self._problems))
 
     def _problems(self, plan: EventPlan) -> Found:
         world, now = self._engine.world, self._engine.settle()

@@ -27,7 +27,7 @@ async def read_body(request: web.Request, cls: type[_T], check: _Check = lambda 
     Raises:
         BadRequest: with all problems.
     """
-    return _read(cls, await json_object(request), check)
+    return read_value(cls, await json_object(request), check)
 
 
 def read_query(request: web.Request, cls: type[_T], check: _Check = lambda value: ()) -> _T:
@@ -35,10 +35,11 @@ def read_query(request: web.Request, cls: type[_T], check: _Check = lambda value
     kind: Any = cls
     keys = keys_of(kind)
     data = {name: keys[name].type.from_text(text) if name in keys else text for name, text in request.query.items()}
-    return _read(cls, data, check)
+    return read_value(cls, data, check)
 
 
-def _read(cls: type[_T], data: dict[str, Any], check: _Check) -> _T:
+def read_value(cls: type[_T], data: dict[str, Any], check: _Check) -> _T:
+    """Return ``data`` as a value of ``cls``; ``check`` and errors are those of ``read_body``."""
     problems = Problems()
     value = read(cls, data, (), problems)
     if value is not None:
