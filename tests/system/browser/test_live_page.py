@@ -91,12 +91,6 @@ def test_errors_of_the_api_are_shown_at_their_form(page, start):
     page.choose(page.find("#inject-kind"), "status")
     page.find("#inject button").click()
     page.wait_for("#inject-error", "the key status is missing")
-    page.find("#knobs summary").click()
-    page.wait(lambda: page.find("#knob-name option"), "the knobs")
-    page.choose(page.find("#knob-name"), "rate_limit")
-    page.fill("#knob-value", "many")
-    page.find("#knob button").click()
-    page.wait_for("#knob-error", "rate_limit")
 
 
 @pytest.mark.all

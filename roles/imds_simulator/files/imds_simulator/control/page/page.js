@@ -177,14 +177,6 @@ document.addEventListener("click", (clicked) => {
 
 const list = (text) => text.split(",").map((each) => each.trim()).filter(Boolean);
 
-function jsonOrText(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
-}
-
 // Fills a part of a form with a field for each of these keys of the schema: a choice, or a text.
 function keyFields(form, part, keys, names) {
   byId(`${form}-${part}`).replaceChildren(...names.map((name) => {
@@ -202,7 +194,12 @@ function keyFields(form, part, keys, names) {
 // The value of a key that a text means: a list of names, a text, or JSON.
 function keyValue(key, text) {
   if ([key, ...(key.anyOf || [])].some((each) => each.type === "array")) return list(text);
-  return key.enum || key.type === "string" ? text : jsonOrText(text);
+  if (key.enum || key.type === "string") return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }
 
 // The keys that are filled in. A field without text leaves its key to the simulator.
@@ -806,25 +803,6 @@ function news(lines) {
   if (texts.length) announce(texts.slice(-3).join("; ") + (texts.length > 3 ? ` and ${texts.length - 3} more` : ""));
 }
 
-// -- knobs
-
-let knobs = {};
-
-function takeKnobs(answer) {
-  knobs = answer;
-  setOptions(byId("knob-name"), Object.keys(knobs));
-  showKnob();
-}
-
-function loadKnobs() {
-  submit(byId("knob-error"), byId("knob").querySelector("button"), () => call("GET", "/knobs"), takeKnobs);
-}
-
-function showKnob() {
-  const value = knobs[byId("knob-name").value];
-  byId("knob-value").value = typeof value === "string" ? value : JSON.stringify(value);
-}
-
 // -- the whole page
 
 function show() {
@@ -892,7 +870,6 @@ async function poll() {
     if (isNew) await loadForms();
     take(answer);
     setConnection("open", "open");
-    if (isNew && byId("knobs").open) loadKnobs();
   } catch (problem) {
     setConnection(`lost: ${problem.message}`, "lost");
   } finally {
@@ -915,12 +892,9 @@ onSubmit("advance", (form) => call("POST", "/advance", {seconds: form.elements.s
 
 onSubmit("schedule", (form) => call("POST", "/events", filled(form, eventKeys())), () => { byId("schedule-name").value = ""; });
 onSubmit("inject", (form) => call("POST", "/faults", filled(form, faultKeys())));
-onSubmit("knob", (form) => call("POST", "/knobs", {[form.elements.name.value]: jsonOrText(form.elements.value.value.trim())}), takeKnobs);
 
 byId("schedule").addEventListener("input", show);
 byId("inject-kind").addEventListener("change", showKind);
-byId("knob-name").addEventListener("change", showKnob);
-byId("knobs").addEventListener("toggle", () => byId("knobs").open && loadKnobs());
 for (const kind of Object.keys(MORE)) {
   byId(`more-${kind}`).addEventListener("click", () => {
     limits[kind] += 100;
