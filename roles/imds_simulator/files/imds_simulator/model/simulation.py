@@ -74,7 +74,7 @@ class Simulation:
                 self.world.bump_incarnation([scope] if self.world.events_visible_to(scope) else [])
                 return []
         event = self.world.live[min(self._due.values())[1]]
-        occurrences = transitions.run_step(self.world, event, self._next_of(event, self._deciding(event)), moment)
+        occurrences = transitions.run_step(self.world, event, self._next_step(event, self._deciding(event)), moment)
         self._enqueue(event)
         return occurrences
 
@@ -123,50 +123,41 @@ class Simulation:
                 self._schedule(each, deciding)
 
     def _schedule(self, event: SimulatedEvent, deciding: SimulatedEvent | None) -> None:
-        moment = self._next_of(event, deciding).moment
+        moment = self._next_step(event, deciding).moment
         if math.isinf(moment):
             self._due.pop(event.number, None)
         else:
             self._due[event.number] = (moment, event.number)
 
-    def _next_of(self, event: SimulatedEvent, deciding: SimulatedEvent | None) -> ScheduledStep:
-        # an event that is no longer a Terminate waits for none, but others had waited for it
-        waits = event.plan.batch is not None or event.is_terminate
-        return _next_step(event, deciding if waits else None, self.world)
+    def _next_step(self, event: SimulatedEvent, deciding: SimulatedEvent | None) -> ScheduledStep:
+        """Return the next step of ``event``; ``deciding`` is the event for whose approval its batch waits, if any."""
+        if event.status == ENDED:
+            return NO_STEP
+        if event.status == PLANNED:
+            return ScheduledStep(event.appears_at, 0, "appear")
+        if event.status == SCHEDULED and event.advises:
+            leave = ScheduledStep(float(event.not_before), 2, "finish")
+        elif event.status == SCHEDULED:
+            # an event that is no longer a Terminate waits for none, but others had waited for it
+            if deciding is None or (event.plan.batch is None and not event.is_terminate):
+                deciding = event
+            leave = ScheduledStep(_start_moment(event, deciding, self.world), 2, "start")
+        else:
+            leave = ScheduledStep(event.ends_at, 2, "finish")
+        return min([leave, *event.pending], key=lambda due: (due.moment, due.rank))
 
     def _deciding(self, event: SimulatedEvent) -> SimulatedEvent | None:
         """Return the event that decides when the approved events of the batch start.
 
         That is one without an approval, else the one that was approved last.
         """
-        latest = None
-        for each in self.world.batch(event):
-            if each.status == SCHEDULED:
-                if each.approved_at is None:
-                    return each
-                if latest is None or each.approved_at > (latest.approved_at or 0.0):
-                    latest = each
-        return latest
+        waiting = [each for each in self.world.batch(event) if each.status == SCHEDULED]
+        return max(waiting, key=lambda each: math.inf if each.approved_at is None else each.approved_at, default=None)
 
     def apply_knobs(self, knobs: Knobs, now: float = -math.inf) -> None:
         """Replace the knobs; ``now`` as for reschedule."""
         self.world.set_knobs(knobs)
         self.reschedule(now=now)
-
-
-def _next_step(event: SimulatedEvent, deciding: SimulatedEvent | None, world: World) -> ScheduledStep:
-    """Return the next step of ``event``; ``deciding`` is the event for whose approval its batch waits, if any."""
-    if event.status == ENDED:
-        return NO_STEP
-    if event.status == PLANNED:
-        return ScheduledStep(event.appears_at, 0, "appear")
-    if event.status == SCHEDULED and event.advises:
-        leave = ScheduledStep(float(event.not_before), 2, "finish")
-    elif event.status == SCHEDULED:
-        leave = ScheduledStep(_start_moment(event, deciding or event, world), 2, "start")
-    else:
-        leave = ScheduledStep(event.ends_at, 2, "finish")
-    return min([leave, *event.pending], key=lambda due: (due.moment, due.rank))
 
 
 def _start_moment(event: SimulatedEvent, deciding: SimulatedEvent, world: World) -> float:
