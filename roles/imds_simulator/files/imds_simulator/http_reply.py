@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""A reply to an HTTP request, and the texts that its headers can have."""
+"""A reply to an HTTP request, and the texts of headers."""
 
 from __future__ import annotations
 
@@ -30,3 +30,9 @@ def is_header_name(text: str) -> bool:
 def is_header_value(text: str) -> bool:
     """Return True if a header can have the value ``text``: after a line break the rest would be another header."""
     return _CONTROL.search(text) is None
+
+
+def bearer_token(authorization: str) -> str:
+    """Return the bearer token of the header Authorization; empty if it has none."""
+    scheme, _space, token = authorization.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""

@@ -9,10 +9,10 @@ import time
 from email.utils import formatdate
 
 DURATION = "a duration: a number of seconds, or text like 30s, 15m, 2h, 5d, 1h30m"
+DURATION_PATTERN = r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+|\d+(?:\.\d+)?"
 
 _UNITS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|)")
-_WHOLE = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+|\d+(?:\.\d+)?")
 # a hundred years: longer durations could lead to dates that cannot be represented
 _MAX_DURATION = 100 * 365 * 86400.0
 # the last second of the year 9999: later ones have no form that clients can read
@@ -40,7 +40,7 @@ def parse_duration(value: int | float | str) -> float:
     seconds: float
     if isinstance(value, str):
         text = value.strip().lower()
-        if not _WHOLE.fullmatch(text):
+        if not re.fullmatch(DURATION_PATTERN, text):
             raise ValueError(f"{value!r} is not {DURATION}")
         seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
     else:

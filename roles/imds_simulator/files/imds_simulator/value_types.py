@@ -18,11 +18,10 @@ from .http_reply import is_header_name, is_header_value
 from .keys import Path, Problems, Type, list_of, scalar
 from .moments import parse_when
 from .suggestions import suggestion
-from .times import parse_duration, parse_signed_duration
+from .times import DURATION_PATTERN, parse_duration, parse_signed_duration
 
 # all readers of JSON have whole numbers up to this one; Python refuses to write longer ones than its limit
 MAX_NUMBER = 2**53 - 1
-_DURATION = r"(\d+(\.\d+)?(ms|s|m|h|d))+|\d+(\.\d+)?"
 _SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 
 
@@ -176,9 +175,9 @@ NAME = text("text of at least one character", metavar="NAME", least=1)
 BOOLEAN = scalar(
     "true or false, on or off", _boolean, {"type": "boolean"}, "on|off", lambda given: _SWITCH.get(given.lower(), given)
 )
-DURATION = _duration("a duration", parse_duration, _DURATION)
-SIGNED_DURATION = _duration("a duration", parse_signed_duration, f"-?({_DURATION})")
-WHEN = _duration("a duration or a time", parse_when, rf"{_DURATION}|\s*\d{{4}}-\d{{1,2}}-\d.*")
+DURATION = _duration("a duration", parse_duration, DURATION_PATTERN)
+SIGNED_DURATION = _duration("a duration", parse_signed_duration, f"-?({DURATION_PATTERN})")
+WHEN = _duration("a duration or a time", parse_when, rf"{DURATION_PATTERN}|\s*\d{{4}}-\d{{1,2}}-\d.*")
 NAMES = list_of(NAME, least=1, unique=True)
 NAME_OR_NAMES = dataclasses.replace(
     NAMES,

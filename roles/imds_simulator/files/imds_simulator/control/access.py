@@ -18,6 +18,7 @@ from typing import Callable
 
 from aiohttp import web
 
+from ..http_reply import bearer_token
 from ..server.arm_handler import PREFIX as ARM_PREFIX
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -53,11 +54,8 @@ class Access:
 
     def _has_token(self, request: web.Request) -> bool:
         """Return True if ``request`` has the token, or needs none."""
-        if not self.token:
-            return True
-        scheme, _space, given = request.headers.get("Authorization", "").partition(" ")
-        is_token = hmac.compare_digest(given.strip().encode(errors="replace"), self.token.encode())
-        return scheme.lower() == "bearer" and is_token
+        given = bearer_token(request.headers.get("Authorization", ""))
+        return not self.token or hmac.compare_digest(given.encode(errors="replace"), self.token.encode())
 
     def _check_host(self, request: web.Request) -> None:
         host = request.headers.get("Host")

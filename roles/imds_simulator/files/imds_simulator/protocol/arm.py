@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from ..http_reply import Reply
+from ..http_reply import Reply, bearer_token
 from ..model import operations
 from ..model.events import ARM, SimulatedEvent
 from ..model.simulation import Simulation
@@ -100,13 +100,12 @@ class ArmContract:
         return self._ids.vms_of(*target[:4]) if target is not None else ()
 
     def _unauthorized(self, authorization: str) -> Reply | None:
-        scheme, _space, token = authorization.partition(" ")
-        challenge = (("WWW-Authenticate", _CHALLENGE),)
-        if scheme.lower() != "bearer" or not token.strip():
+        token, challenge = bearer_token(authorization), (("WWW-Authenticate", _CHALLENGE),)
+        if not token:
             message = "Authentication failed. The 'Authorization' header is missing."
             return arm_error(401, "AuthenticationFailed", message, challenge)
         wanted = self.world.knobs.arm_token or self._token
-        if wanted and not hmac.compare_digest(token.strip().encode("utf-8", "surrogateescape"), wanted.encode()):
+        if wanted and not hmac.compare_digest(token.encode("utf-8", "surrogateescape"), wanted.encode()):
             return arm_error(401, "InvalidAuthenticationToken", "The access token is invalid.", challenge)
         return None
 
