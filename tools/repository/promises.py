@@ -30,19 +30,16 @@ class Promise(NamedTuple):
     """One cell of a table of promises.
 
     Attributes:
-        place: heading of the table, or of the page, and the column where a table has several.
-        text: the promise.
+        heading: that of the table, or of the page.
+        column: that of the cell, where a table has several.
+        text: the first sentence of the promise.
         tests: path and function, or "" for the whole file.
     """
 
-    place: str
+    heading: str
+    column: str
     text: str
     tests: list[tuple[str, str]]
-
-    @property
-    def line(self) -> str:
-        """The entry of the list, with its first sentence."""
-        return f"{self.place}: {re.split(r'(?<=[.]) ', self.text)[0]}"
 
 
 def named_tests() -> set[tuple[str, str]]:
@@ -63,14 +60,18 @@ def promises() -> Iterator[Promise]:
             elif not line.startswith("|"):
                 columns = []
             elif columns and not line.startswith("| ---"):
+                text = re.split(r"(?<=[.]) ", cells[0])[0]
                 for column, cell in zip(columns, cells[1:], strict=True):
-                    place = f"{heading}, {column}" if len(columns) > 1 else heading
-                    yield Promise(place, cells[0], TEST.findall(cell))
+                    yield Promise(heading, column if len(columns) > 1 else "", text, TEST.findall(cell))
 
 
 def only_in_test_all() -> list[str]:
-    """Return the lines of the promises none of whose tests runs in `make test`."""
-    return [promise.line for promise in promises() if not any(is_in_make_test(*test) for test in promise.tests)]
+    """Return an entry of the list for each promise none of whose tests runs in `make test`, with its columns."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for heading, column, text, tests in promises():
+        if not any(is_in_make_test(*test) for test in tests):
+            found.setdefault((heading, text), []).append(column)
+    return [f"{', '.join(filter(None, [heading, *columns]))}: {text}" for (heading, text), columns in found.items()]
 
 
 def is_in_make_test(path: str, function: str) -> bool:
