@@ -19,7 +19,6 @@ from hook_runner.log import log_to
 from hook_runner.maintenance.machine import Machine
 from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import ApprovalRequest, Maintenance, State
-from hook_runner.maintenance.record_json import maintenance_from_json, state_from_json
 from hook_runner.record_store import STALE
 from hook_runner.runner import Runner
 from maintenance_world.units import Killed, MortalStore, VirtualRuns
@@ -58,12 +57,12 @@ class Disk:
     def open(self) -> Maintenance | None:
         """Return the open maintenance; ValueError if it is damaged."""
         try:
-            return maintenance_from_json(record_files.read(str(self.folder / record_files.OPEN)))
+            return record_files.read_maintenance(str(self.folder / record_files.OPEN))
         except FileNotFoundError:
             return None
 
     def state(self) -> State:
-        return state_from_json(record_files.read(str(self.folder / record_files.STATE)))
+        return record_files.read_state(str(self.folder / record_files.STATE))[0]
 
     def closed(self) -> list[Maintenance]:
         """Return the maintenances that are closed, oldest first."""

@@ -12,7 +12,7 @@ import pytest
 
 from hook_runner import record_files
 from hook_runner.maintenance.record import State
-from hook_runner.maintenance.record_json import maintenance_from_json, to_json
+from hook_runner.maintenance.record_json import to_json
 from hook_runner.record_files import HISTORY, OPEN, name_of
 from support.daemon.child_processes import in_child
 from support.daemon.record_factory import make_event, make_maintenance
@@ -39,7 +39,7 @@ def test_odd_texts_are_read_as_they_were_written(tmp_path: Path, odd: str) -> No
     maintenance.timeline[0] = maintenance.timeline[0]._replace(detail=odd)
     path = str(tmp_path / "file")
     record_files.write(path, to_json(maintenance))
-    assert maintenance_from_json(record_files.read(path)) == maintenance
+    assert record_files.read_maintenance(path) == maintenance
 
 
 def test_history_is_newest_first_and_limited(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_history_leaves_out_and_names_what_cannot_be_read(tmp_path: Path) -> Non
 
 
 def test_history_without_records_is_empty_and_without_a_directory_an_error(tmp_path: Path) -> None:
-    assert record_files.stored(str(tmp_path)) == ([], State(), [], "")
+    assert record_files.stored(str(tmp_path)) == ([], State(), [])
     with pytest.raises(FileNotFoundError):
         record_files.stored(str(tmp_path / "absent"))
 

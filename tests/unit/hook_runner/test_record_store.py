@@ -20,9 +20,9 @@ import pytest
 
 from azure_scheduled_events.document import EventDocument
 from hook_runner import record_files
-from hook_runner.maintenance.record import Maintenance, Pause
+from hook_runner.maintenance.record import Maintenance, Pause, Vm
 from hook_runner.maintenance.runs import Condition
-from hook_runner.record_store import RecordStore, Vm
+from hook_runner.record_store import RecordStore
 from hook_runner.records import OK
 from support.daemon.child_processes import fill_up, on_small_disk
 from support.daemon.daemon_process import PYTHONPATH
@@ -63,7 +63,7 @@ def save(store: RecordStore, name: str = "") -> Maintenance:
     store.records.number_used(maintenance.last_number)
     store.records.maintenance, store.records.has_changed = maintenance, True
     if name:
-        store.vm = Vm(name, "", "one")
+        store.records.state.vm = Vm(name, "", "one")
     store.write()
     return maintenance
 
@@ -108,7 +108,7 @@ def test_next_process_has_everything_and_other_users_nothing(directory: Path) ->
     maintenance = save(store, "vm1")
     again = start(directory)
     assert (again.records.state, again.records.maintenance) == (store.records.state, maintenance)
-    assert again.vm == Vm("vm1", "", "one")
+    assert again.records.state.vm == Vm("vm1", "", "one")
     assert (again.tracker.gone, again.tracker.returned) == (("e-2",), frozenset({"e-3"}))
     assert again.last_number == maintenance.last_number
     assert (again.error, again.set_aside(), again.conditions, markers(directory)) == (None, [], [], ["clean"])
@@ -225,7 +225,7 @@ def test_kill_at_each_change_while_another_vm_begins_leaves_it_no_record(tmp_pat
         names.add(name)
         store = start(directory, "two")
         # else the next process notices it again
-        assert store.records.maintenance is None or store.vm.name == "vm1", name
+        assert store.records.maintenance is None or store.records.state.vm.name == "vm1", name
     assert names >= {f"write state/set-aside/IDTIDZ/{each}" for each in (OPEN, "history", "state.json")}
 
 
@@ -302,7 +302,7 @@ def test_damaged_state_costs_the_state_only(directory: Path, damage: str) -> Non
     maintenance = save(start(directory), "vm1")
     DAMAGE[damage](directory / "state.json")
     again = start(directory)
-    assert (again.vm, again.conditions, again.records.maintenance) == (Vm(), [], maintenance)
+    assert (again.records.state.vm, again.conditions, again.records.maintenance) == (Vm(), [], maintenance)
     assert again.write() and os.listdir(again.set_aside()[0]) == ["state.json"]
 
 
@@ -395,7 +395,8 @@ def test_folder_that_was_removed_is_made_again(directory: Path, removed: str) ->
     shutil.rmtree(directory / removed)
     add_event(store)
     again = start(directory)
-    assert store.error is None and again.records.maintenance == store.records.maintenance and again.vm.name == "vm1"
+    assert store.error is None and again.records.maintenance == store.records.maintenance
+    assert again.records.state.vm.name == "vm1"
 
 
 def test_records_of_another_vm_that_cannot_be_moved_are_not_overwritten(directory: Path) -> None:
@@ -405,6 +406,6 @@ def test_records_of_another_vm_that_cannot_be_moved_are_not_overwritten(director
     copy.begin_anew("the records are those of vm1")
     mine = save(copy)
     assert copy.error is not None and content(directory) == [theirs]
-    assert record_files.stored(str(directory)).own_name == "vm1"
+    assert record_files.stored(str(directory)).state.vm.name == "vm1"
     (directory / "set-aside").unlink()
     assert copy.write() and content(directory) == [mine]

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from azure_scheduled_events import durable_file
-from hook_runner.maintenance.record import Maintenance, State
-from hook_runner.maintenance.record_json import maintenance_from_json, state_from_json
+from hook_runner.maintenance.record import Maintenance, Memory, State
+from hook_runner.maintenance.record_json import from_json
 from hook_runner.permissions import trusted_owners
 
 OPEN, STATE, HISTORY = "maintenance.json", "state.json", "history"
@@ -31,13 +31,11 @@ class Stored(NamedTuple):
         maintenances: newest first, with the open one.
         state: the state beside them.
         unreadable: a sentence for each file that cannot be read.
-        own_name: this VM's resource name, "" if it is unknown.
     """
 
     maintenances: list[Maintenance]
     state: State
     unreadable: list[str]
-    own_name: str = ""
 
 
 def stored(directory: str, most: int | None = None) -> Stored:
@@ -50,21 +48,22 @@ def stored(directory: str, most: int | None = None) -> Stored:
         OSError: it cannot be read.
     """
     os.listdir(directory)
-    result = Stored([], State(), [])
+    by_number: dict[int, Maintenance] = {}
+    state, unreadable = State(), []
     # in this order: a maintenance that is closed between two reads is found in the history
     for name in (STATE, OPEN, *map(name_of, numbers(os.path.join(directory, HISTORY))[::-1][:most])):
+        path = os.path.join(directory, name)
         try:
-            data = read(os.path.join(directory, name))
             if name == STATE:
-                result = result._replace(state=state_from_json(data), own_name=str(data["vm"]["name"]))
+                state, _memory = read_state(path)
             else:
-                result.maintenances.append(maintenance_from_json(data))
+                maintenance = read_maintenance(path)
+                by_number[maintenance.number] = maintenance
         except FileNotFoundError:
             pass  # there is none, or it was the oldest one
-        except (OSError, KeyError, TypeError, ValueError) as error:
-            result.unreadable.append(f"{name} in {directory} cannot be read: {error}")
-    by_number = {each.number: each for each in result.maintenances}
-    return result._replace(maintenances=[by_number[number] for number in sorted(by_number, reverse=True)][:most])
+        except (OSError, ValueError) as error:
+            unreadable.append(f"{name} in {directory} cannot be read: {error}")
+    return Stored([by_number[number] for number in sorted(by_number, reverse=True)][:most], state, unreadable)
 
 
 def name_of(number: int) -> str:
@@ -100,6 +99,18 @@ def read(path: str) -> dict[str, Any]:
     if version != VERSION:
         raise ValueError(f"it has version {version!r}, and this program knows version {VERSION} only")
     return data
+
+
+def read_maintenance(path: str) -> Maintenance:
+    """Return the content of the file of a maintenance. Raises as `read`."""
+    return from_json(Maintenance, read(path))
+
+
+def read_state(path: str) -> tuple[State, Memory]:
+    """Return the content of the file of the state. Raises as `read`."""
+    data = read(path)
+    memory = from_json(Memory, {name: data.pop(name, ()) for name in Memory._fields})
+    return from_json(State, data), memory
 
 
 def write(path: str, data: Mapping[str, Any]) -> None:

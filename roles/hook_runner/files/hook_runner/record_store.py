@@ -12,15 +12,15 @@ from __future__ import annotations
 import contextlib
 import os
 from datetime import datetime
-from typing import Any, Callable, NamedTuple, Tuple, TypeVar
+from typing import Any, Callable, TypeVar
 
 from azure_scheduled_events import durable_file
 from azure_scheduled_events.tracking import Tracker
 from hook_runner import record_files
 from hook_runner.clock import wall_clock
 from hook_runner.maintenance.open_records import OpenRecords
-from hook_runner.maintenance.record import Maintenance, State
-from hook_runner.maintenance.record_json import maintenance_from_json, state_from_json, state_to_json, to_json
+from hook_runner.maintenance.record import Maintenance, Memory, State
+from hook_runner.maintenance.record_json import to_json
 from hook_runner.maintenance.runs import Condition
 from hook_runner.permissions import make_folder, trusted_owners
 from hook_runner.record_files import HISTORY, OPEN, STATE, name_of
@@ -30,17 +30,6 @@ CLEAN, STALE = "clean", "stale-"
 ASIDE = "set-aside"
 
 _Content = TypeVar("_Content")
-# of the tracker: keys of the events that had come back, and of those that were gone
-_Memory = Tuple[Tuple[str, ...], Tuple[str, ...]]
-_NO_MEMORY: _Memory = ((), ())
-
-
-class Vm(NamedTuple):
-    """The VM whose records these are: its resource name, its vmId and its boot, as they were last; "" if unknown."""
-
-    name: str = ""
-    vm_id: str = ""
-    boot: str = ""
 
 
 class RecordStore:
@@ -57,7 +46,6 @@ class RecordStore:
     Attributes:
         records: those that `write` writes.
         tracker: its memory is written, too.
-        vm: the VM whose records these are.
         conditions: what was found at the start.
         last_number: the highest number in the files at the start.
         error: a sentence while something is not on disk; None while everything is.
@@ -68,7 +56,6 @@ class RecordStore:
         self, directory: str, boot: str, say: Callable[[str], None], now: Callable[[], datetime] = wall_clock
     ) -> None:
         self.directory = directory
-        self.vm = Vm()
         self.conditions: list[Condition] = []
         self.last_number = 0
         self.error: str | None = None
@@ -76,12 +63,12 @@ class RecordStore:
         self._boot, self._say, self._now = boot, say, now
         # what the next write moves away: names below the directory
         self._unusable: list[str] = []
-        self._begin(State(), None)
+        self._begin(State(), None, Memory())
 
     def load(self) -> None:
         """Read everything. It never fails: a file that cannot be used is set aside."""
-        state, self.vm, memory = self._usable(STATE, _read_state) or (State(), Vm(), _NO_MEMORY)
-        maintenance = self._usable(OPEN, _read_maintenance)
+        state, memory = self._usable(STATE, record_files.read_state) or (State(), Memory())
+        maintenance = self._usable(OPEN, record_files.read_maintenance)
         if OPEN in self._unusable:
             self.conditions.append(Condition.UNREADABLE)
         stale = [name for name in self._markers() if name != CLEAN]
@@ -89,14 +76,14 @@ class RecordStore:
             is_same_boot = self._boot and stale == [STALE + self._boot]
             self.conditions.append(Condition.BEHIND if is_same_boot else Condition.STALE)
         newest = (self._usable(HISTORY, record_files.numbers) or [])[-1:]
-        closed = [self._usable(name_of(number), _read_maintenance) for number in newest]
+        closed = [self._usable(name_of(number), record_files.read_maintenance) for number in newest]
         self.last_number = max((each.last_number for each in (*closed, maintenance) if each is not None), default=0)
         is_closed = maintenance is not None and maintenance.ended is not None
         self._begin(state, None if is_closed else maintenance, memory)
         if maintenance is not None and is_closed:
             self.records.finished.append(maintenance)  # a kill came before the rename
 
-    def _begin(self, state: State, maintenance: Maintenance | None, memory: _Memory = _NO_MEMORY) -> None:
+    def _begin(self, state: State, maintenance: Maintenance | None, memory: Memory) -> None:
         # numbers begin at the time in milliseconds; therefore they are new even if files were lost
         last_number = max(int(self._now().timestamp() * 1000), self.last_number)
         self.records = OpenRecords(state, maintenance, last_number)
@@ -128,8 +115,7 @@ class RecordStore:
     def begin_anew(self, reason: str) -> None:
         """Set everything aside, and begin without it; ``reason``: why this VM cannot use it, for the log."""
         self._say(f"{self.directory}: {reason}; its content is moved to {ASIDE}")
-        self.vm = Vm()
-        self._begin(State(), None)
+        self._begin(State(), None, Memory())
         # the state last: by it the next process notices what this one could not finish
         self._unusable = [OPEN, HISTORY, STATE]
         self.write()
@@ -150,7 +136,7 @@ class RecordStore:
             return read(self._path(name))
         except FileNotFoundError:
             return None
-        except (AttributeError, KeyError, OSError, TypeError, ValueError) as error:
+        except (OSError, ValueError) as error:
             self._say(f"{self._path(name)} cannot be used: {error}; it is moved to {ASIDE}")
             self._unusable.append(name)
             return None
@@ -171,8 +157,8 @@ class RecordStore:
         self._mark(CLEAN)
 
     def _state(self) -> dict[str, Any]:
-        memory = {"returned": sorted(self.tracker.returned), "gone": list(self.tracker.gone)}
-        return {"vm": self.vm._asdict(), **memory, **state_to_json(self.records.state)}
+        memory = Memory(tuple(sorted(self.tracker.returned)), self.tracker.gone)
+        return {**memory._asdict(), **to_json(self.records.state)}
 
     def _keep_unusable(self) -> None:
         """Keep what cannot be used in a new folder. Raises OSError.
@@ -240,13 +226,3 @@ class RecordStore:
         if not markers:
             os.close(os.open(self._path(name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         durable_file.sync_folder(self.directory)
-
-
-def _read_state(path: str) -> tuple[State, Vm, _Memory]:
-    data = record_files.read(path)
-    vm = Vm(**{name: str(value) for name, value in data["vm"].items()})
-    return state_from_json(data), vm, (tuple(map(str, data["returned"])), tuple(map(str, data["gone"])))
-
-
-def _read_maintenance(path: str) -> Maintenance:
-    return maintenance_from_json(record_files.read(path))

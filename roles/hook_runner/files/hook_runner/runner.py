@@ -23,7 +23,6 @@ from hook_runner.hooks.discovery import Hook, Hooks
 from hook_runner.hooks.one_run import RunOrder, not_run
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Stopping
-from hook_runner.identification import Identification
 from hook_runner.log import LEVELS, with_fields
 from hook_runner.maintenance.approvals import DOCUMENTS_NEEDED, Answer
 from hook_runner.maintenance.deadlines import seconds_to_kill
@@ -31,8 +30,8 @@ from hook_runner.maintenance.hook_plan import Host
 from hook_runner.maintenance.inputs import input_of
 from hook_runner.maintenance.machine import TICK_INTERVAL, Effects, Machine
 from hook_runner.maintenance.open_records import OpenRecords
-from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookRun
-from hook_runner.maintenance.record_json import run_from_json, to_json
+from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookRun, Vm
+from hook_runner.maintenance.record_json import from_json, to_json
 from hook_runner.permissions import permission_problem, trusted_owners
 from hook_runner.record_store import RecordStore
 from hook_runner.records import ACCEPTED, Cause
@@ -72,13 +71,14 @@ class Runner:
         boot: str = "",
     ) -> None:
         self.store = store
-        self.identification = Identification(store, settings.resource_name, boot)
         self.waiting_for = ""
         self._runs, self._clock = runs, clock
         self._send_approval, self._hook_ended = send_approval, hook_ended
         # runs whose results are in the records; systemd forgets them when these are on the disk
         self._collected: list[int] = []
-        self.machine = Machine(Host(settings, hooks, self.own_name, boot), store.records)
+        known = store.records.state.vm
+        own_name = known.name if known.is_of(boot) else ""
+        self.machine = Machine(Host(settings, hooks, own_name, boot), store.records)
         for condition in store.conditions:
             self.machine.runs.found(condition, clock.now(), runs.has_units)
         self._adopt_runs()
@@ -103,7 +103,7 @@ class Runner:
     @property
     def own_name(self) -> str:
         """This VM's resource name; "" while it is unknown."""
-        return self.identification.own_name
+        return self.machine.host.own_name
 
     @property
     def now(self) -> datetime:
@@ -230,7 +230,7 @@ class Runner:
                 self.machine.runs.lost(run.number, now)
         for lost in self._runs.find_lost(self.store.last_number):
             try:
-                found = run_from_json(json.loads(lost.memo))
+                found = from_json(HookRun, json.loads(lost.memo))
             except ValueError:
                 self._runs.end_unit(lost.number, lost.stage, lost.hook)
                 continue
@@ -270,23 +270,22 @@ class Runner:
         self.machine.approval_withheld(key, self._clock.now())
 
     def name_resolved(self, name: str, vm_id: str = "") -> None:
-        """Take over this VM's name and vmId. The records of another VM are set aside."""
-        other = self.identification.confirm(name, vm_id)
-        if other is not None:
-            self.store.begin_anew(
-                f"the records are those of the VM {escape_surrogates(other)}, and this VM is {escape_surrogates(name)}"
-            )
-            self.machine = Machine(self.machine.host, self.store.records)
-            self.identification.confirm(name, vm_id)  # for the new records
-        self._use(self.machine.host._replace(own_name=self.own_name))
+        """Take over this VM's name, unless it is configured, and its vmId. Set the records of another VM aside."""
+        host, known = self.machine.host, self.records.state.vm
+        name = self.settings.resource_name or name
+        if known.is_other(name, vm_id, host.boot):
+            this, other = escape_surrogates(name), escape_surrogates(known.name)
+            self.store.begin_anew(f"the records are those of the VM {other}, and this VM is {this}")
+            self.machine, known = Machine(host, self.store.records), Vm()
+        self.records.state.vm, self.records.has_changed = Vm(name, vm_id or known.vm_id, host.boot), True
+        self._use(host._replace(own_name=name))
 
     def name_unavailable(self) -> None:
         """Use the stored name, because IMDS did not give one."""
-        if self.identification.fall_back():
-            log.warning(
-                "IMDS does not give this VM's resource name; the daemon uses %s from its records", self.own_name
-            )
-            self._use(self.machine.host._replace(own_name=self.own_name))
+        name = self.records.state.vm.name
+        if name and not self.own_name:
+            log.warning("IMDS does not give this VM's resource name; the daemon uses %s from its records", name)
+            self._use(self.machine.host._replace(own_name=name))
 
     def reconfigure(self, settings: Settings, hooks: Hooks) -> None:
         """Use other settings and hooks from now on; a hook that runs goes on."""

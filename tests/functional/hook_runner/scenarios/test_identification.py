@@ -66,7 +66,7 @@ def test_records_of_another_vm_are_set_aside_and_none_of_their_hooks_runs(azure:
     assert [(each["event_id"], each["affects_this_vm"]) for each in two.status()["events"]] == [(other, False)]
     (aside,) = two.status()["records"]["set_aside"]
     assert {"history", "maintenance.json", "state.json"} <= set(os.listdir(aside))
-    assert record_files.stored(aside).own_name == "vm1" and record_files.stored(aside).maintenances
+    assert record_files.stored(aside).state.vm.name == "vm1" and record_files.stored(aside).maintenances
     mine = azure.schedule("Reboot", "vm2", hold=True)
     two.poll(after=1)
     assert two.ran() == ["prepare/10-a"] and azure.approvals()[-1] == ("vm2", mine)

@@ -10,13 +10,8 @@ from typing import Any
 
 import pytest
 
-from hook_runner.maintenance.record_json import (
-    maintenance_from_json,
-    run_from_json,
-    state_from_json,
-    state_to_json,
-    to_json,
-)
+from hook_runner.maintenance.record import HookRun, Maintenance, State
+from hook_runner.maintenance.record_json import from_json, to_json
 from hook_runner.records import FAILED
 from support.daemon.machine_driver import Driver, event, hook, rules
 
@@ -36,9 +31,9 @@ def vm() -> Driver:
 def test_records_come_back_from_json_as_they_were(vm: Driver) -> None:
     state, maintenance = vm.records.state, vm.records.maintenance
     assert maintenance is not None and maintenance.runs and state.pause and state.observed and state.past
-    assert maintenance_from_json(json.loads(json.dumps(to_json(maintenance)))) == maintenance
-    assert state_from_json(json.loads(json.dumps(state_to_json(state)))) == state
-    assert run_from_json(json.loads(json.dumps(to_json(maintenance.runs[0])))) == maintenance.runs[0]
+    assert from_json(Maintenance, json.loads(json.dumps(to_json(maintenance)))) == maintenance
+    assert from_json(State, json.loads(json.dumps(to_json(state)))) == state
+    assert from_json(HookRun, json.loads(json.dumps(to_json(maintenance.runs[0])))) == maintenance.runs[0]
 
 
 @pytest.mark.parametrize(
@@ -59,10 +54,10 @@ def test_maintenance_of_another_version_is_refused(vm: Driver, change: dict[str,
     assert vm.records.maintenance is not None
     data = {**to_json(vm.records.maintenance), **change}
     with pytest.raises(ValueError):
-        maintenance_from_json(data)
+        from_json(Maintenance, data)
 
 
 @pytest.mark.parametrize("data", [{}, {"pause": 1, "observed": [], "past": []}, [], "", {"observed": [1]}], ids=str)
 def test_state_of_another_version_is_refused(data: Any) -> None:
     with pytest.raises(ValueError):
-        state_from_json(data)
+        from_json(State, data)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hook_runner.event_ids import MAX_CANDIDATES, matching_ids
-from hook_runner.maintenance.record import NO_EVENT, Entry, EventRecord, HookRun, Maintenance, State
+from hook_runner.maintenance.record import NO_EVENT, Entry, EventRecord, HookRun, Maintenance, State, Vm
 from hook_runner.record_files import Stored
 from hook_runner.records import ACCEPTED, FAILED, OK, PREPARE, RECOVER, RUNNING, SENT, TIMEOUT, Cause
 from hook_runner.reporting.history import matching, to_data
@@ -54,7 +54,7 @@ def a_story() -> Maintenance:
 
 def data(*maintenances: Maintenance, past: tuple[EventRecord, ...] = (), own_name: str = "web-0") -> dict[str, Any]:
     """Return the history after a trip through JSON, as the daemon and the command exchange it."""
-    stored = Stored(list(maintenances), State(past=list(past)), [], own_name)
+    stored = Stored(list(maintenances), State(past=list(past), vm=Vm(own_name)), [])
     found: dict[str, Any] = json.loads(json.dumps(to_data(stored)))
     return found
 

@@ -239,6 +239,34 @@ class Maintenance:
         return outcome_of(False) if record is None else record.outcome
 
 
+class Vm(NamedTuple):
+    """The VM whose records these are: its resource name, its vmId and its boot, as they were last; "" if unknown."""
+
+    name: str = ""
+    vm_id: str = ""
+    boot: str = ""
+
+    def is_of(self, boot: str) -> bool:
+        """Return True if the records were last written in this boot of the host; False if it is unknown."""
+        return bool(boot) and self.boot == boot
+
+    def is_other(self, name: str, vm_id: str, boot: str) -> bool:
+        """Return True if the VM with this name and vmId is another one, which has a copy of the disk.
+
+        vmIds decide if both are known. Otherwise the names do, in any letter case, unless the boot is the same.
+        """
+        if self.vm_id and vm_id:
+            return self.vm_id.casefold() != vm_id.casefold()
+        return bool(self.name) and not self.is_of(boot) and self.name.casefold() != name.casefold()
+
+
+class Memory(NamedTuple):
+    """The memory of the tracker: keys of the events that had come back, and of those that are gone."""
+
+    returned: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+
+
 @dataclass
 class State:
     """What is kept beside the open maintenance.
@@ -247,11 +275,13 @@ class State:
         pause: the pause that is in force, or None.
         observed: events that are no events of the maintenance: of other VMs, held by the policy, or advice; by key.
         past: such events that are gone; those of the last days.
+        vm: the VM whose records these are.
     """
 
     pause: Pause | None = None
     observed: dict[str, EventRecord] = field(default_factory=dict)
     past: list[EventRecord] = field(default_factory=list)
+    vm: Vm = field(default_factory=Vm)
 
 
 def most_severe(records: Iterable[EventRecord]) -> EventRecord | None:

@@ -6,11 +6,25 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Callable, Mapping
+from functools import partial
+from operator import index as integer
+from typing import Any, Callable, Mapping, TypeVar
 
 from azure_scheduled_events.document import ScheduledEvent
-from hook_runner.maintenance.record import ApprovalRequest, Entry, EventRecord, HookRun, Maintenance, Pause, State
+from hook_runner.maintenance.record import (
+    ApprovalRequest,
+    Entry,
+    EventRecord,
+    HookRun,
+    Maintenance,
+    Memory,
+    Pause,
+    State,
+    Vm,
+)
 from hook_runner.records import Cause
+
+_Value = TypeVar("_Value")
 
 
 def to_json(value: Any) -> Any:
@@ -18,95 +32,21 @@ def to_json(value: Any) -> Any:
     return _WRITE[type(value)](value) if type(value) in _WRITE else value
 
 
+def from_json(kind: type[_Value], data: Any) -> _Value:
+    """Return the value of this class that `to_json` stored.
+
+    Raises:
+        ValueError: a member is missing or unknown, or its value cannot be used.
+    """
+    make: Callable[..., _Value] = kind
+    try:
+        return make(**{**data, **{name: read(data[name]) for name, read in _READ[kind].items()}})
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"not a stored {kind.__name__}: {type(error).__name__} {error}") from None
+
+
 def _members_to_json(members: Mapping[str, Any]) -> dict[str, Any]:
     return {name: to_json(each) for name, each in members.items()}
-
-
-# a value of any other type, also a Cause, is one of JSON
-_WRITE: dict[type, Callable[[Any], Any]] = {
-    ScheduledEvent: ScheduledEvent.to_json,
-    datetime: datetime.isoformat,
-    frozenset: sorted,
-    list: lambda values: [to_json(each) for each in values],
-    **dict.fromkeys((Maintenance, EventRecord, HookRun), lambda value: _members_to_json(vars(value))),
-    **dict.fromkeys((Entry, ApprovalRequest, Pause), lambda value: _members_to_json(value._asdict())),
-}
-
-
-def state_to_json(state: State) -> dict[str, Any]:
-    """Return the state as JSON values; `state_from_json` reads them back."""
-    observed = list(state.observed.values())
-    return {"pause": to_json(state.pause), "observed": to_json(observed), "past": to_json(state.past)}
-
-
-def maintenance_from_json(data: Mapping[str, Any]) -> Maintenance:
-    """Return the maintenance that `to_json` stored.
-
-    Raises:
-        ValueError: a member is missing or unknown, or its value cannot be used.
-    """
-    try:
-        found = Maintenance(
-            **{
-                **data,
-                "began": _time(data["began"]),
-                "ended": _time_or_none(data["ended"]),
-                "events": [_event_from_json(each) for each in data["events"]],
-                "runs": [run_from_json(each) for each in data["runs"]],
-                "timeline": [Entry(**{**each, "at": _time(each["at"])}) for each in data["timeline"]],
-            }
-        )
-        if not isinstance(found.last_number, int):
-            raise ValueError(f"{found.last_number!r} is not a number")
-        return found
-    except (TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"not a stored maintenance: {type(error).__name__} {error}") from None
-
-
-def state_from_json(data: Mapping[str, Any]) -> State:
-    """Return the state that `state_to_json` stored.
-
-    Raises:
-        ValueError: a member is missing, or its value cannot be used.
-    """
-    try:
-        pause = data["pause"]
-        if pause is not None:
-            times = {"since": _time(pause["since"]), "until": _time_or_none(pause["until"])}
-            pause = Pause(**{**pause, **times})
-        observed = [_event_from_json(each) for each in data["observed"]]
-        past = [_event_from_json(each) for each in data["past"]]
-        return State(pause, {record.key: record for record in observed}, past)
-    except (TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"not a stored state: {type(error).__name__} {error}") from None
-
-
-def run_from_json(data: Mapping[str, Any]) -> HookRun:
-    """Return the hook run that `to_json` stored.
-
-    Raises:
-        ValueError: a member is missing or unknown, or its value cannot be used.
-    """
-    try:
-        times = {"began": _time(data["began"]), "limit": _time(data["limit"]), "ended": _time_or_none(data["ended"])}
-        causes = {"ending": Cause(data["ending"]), "cause": Cause(data["cause"])}
-        return HookRun(**{**data, **times, **causes})
-    except (TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"not a stored hook run: {type(error).__name__} {error}") from None
-
-
-def _event_from_json(data: Mapping[str, Any]) -> EventRecord:
-    asked = data["requested"]
-    return EventRecord(
-        **{
-            **data,
-            "event": ScheduledEvent.from_json(data["event"]),
-            "first_seen": _time(data["first_seen"]),
-            "taken_up_at": _time_or_none(data["taken_up_at"]),
-            "gone_at": _time_or_none(data["gone_at"]),
-            "requested": asked and ApprovalRequest(**{**asked, "vms": frozenset(asked["vms"])}),
-        }
-    )
 
 
 def _time(text: str) -> datetime:
@@ -116,5 +56,64 @@ def _time(text: str) -> datetime:
     return found
 
 
-def _time_or_none(text: str | None) -> datetime | None:
-    return None if text is None else _time(text)
+def _or_none(read: Callable[[Any], _Value]) -> Callable[[Any], _Value | None]:
+    return lambda data: None if data is None else read(data)
+
+
+def _each(kind: type[_Value]) -> Callable[[Any], list[_Value]]:
+    return lambda data: [from_json(kind, each) for each in data]
+
+
+def _by_key(data: Any) -> dict[str, EventRecord]:
+    return {record.key: record for record in _each(EventRecord)(data)}
+
+
+# a value of any other type, also a Cause, is one of JSON
+_WRITE: dict[type, Callable[[Any], Any]] = {
+    ScheduledEvent: ScheduledEvent.to_json,
+    datetime: datetime.isoformat,
+    frozenset: sorted,
+    list: lambda values: [to_json(each) for each in values],
+    # of events by key
+    dict: lambda values: [to_json(each) for each in values.values()],
+    **dict.fromkeys((State, Maintenance, EventRecord, HookRun), lambda value: _members_to_json(vars(value))),
+    **dict.fromkeys((Entry, ApprovalRequest, Pause, Vm), lambda value: _members_to_json(value._asdict())),
+}
+# how the members of a class are read; any other member is a value of JSON
+_READ: dict[type, Mapping[str, Callable[[Any], Any]]] = {
+    State: {
+        "pause": _or_none(partial(from_json, Pause)),
+        "observed": _by_key,
+        "past": _each(EventRecord),
+        "vm": partial(from_json, Vm),
+    },
+    Vm: dict.fromkeys(Vm._fields, str),
+    Memory: dict.fromkeys(Memory._fields, lambda data: tuple(map(str, data))),
+    Pause: {"since": _time, "until": _or_none(_time)},
+    Maintenance: {
+        "number": integer,
+        "began": _time,
+        "ended": _or_none(_time),
+        "events": _each(EventRecord),
+        "runs": _each(HookRun),
+        "timeline": _each(Entry),
+    },
+    EventRecord: {
+        "number": integer,
+        "event": ScheduledEvent.from_json,
+        "first_seen": _time,
+        "taken_up_at": _or_none(_time),
+        "gone_at": _or_none(_time),
+        "requested": _or_none(partial(from_json, ApprovalRequest)),
+    },
+    ApprovalRequest: {"vms": frozenset},
+    HookRun: {
+        "number": integer,
+        "began": _time,
+        "limit": _time,
+        "ended": _or_none(_time),
+        "ending": Cause,
+        "cause": Cause,
+    },
+    Entry: {"at": _time},
+}

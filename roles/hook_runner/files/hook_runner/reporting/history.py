@@ -26,7 +26,7 @@ def to_data(stored: Stored) -> Json:
 
     `others` are the events that are gone and belong to no maintenance.
     """
-    own_name = stored.own_name
+    own_name = stored.state.vm.name
     return {
         "maintenances": [maintenance_data(each, own_name) for each in reversed(stored.maintenances)],
         "others": [past_event(record, own_name) for record in stored.state.past],
