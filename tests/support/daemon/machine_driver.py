@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import logging.handlers
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -17,6 +18,7 @@ from azure_scheduled_events.tracking import Tracker
 from hook_runner.config.settings import HookSettings, Settings
 from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.one_run import RunResult
+from hook_runner.log import log_to, set_level
 from hook_runner.maintenance.approvals import Answer
 from hook_runner.maintenance.hook_plan import Host
 from hook_runner.maintenance.machine import Machine
@@ -25,6 +27,8 @@ from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookRun
 from hook_runner.records import FAILED, INTERRUPTED, OK, STAGES, TIMEOUT, Cause
 
 EPOCH = datetime(2026, 11, 23, tzinfo=timezone.utc)
+# more lines than a test logs
+MOST_LINES = 100_000
 AFTER_PREPARE = Policy.from_mapping({"rules": [{"name": "rule", "when": {}, "approve": "after_prepare"}]})
 # a result for each state of a run
 RESULTS = {
@@ -93,6 +97,9 @@ class Driver:
         self.written: tuple[State, Maintenance | None] = (state, maintenance)
         self._tracker = Tracker(self.records.known_events())
         self.run: HookRun | None = None
+        self._log = logging.handlers.BufferingHandler(MOST_LINES)
+        log_to(self._log)
+        set_level("debug")
 
     @property
     def now(self) -> datetime:
@@ -172,9 +179,14 @@ class Driver:
         policy: Policy = settings.pop("policy", self.host.settings.policy)
         return Driver(*hooks, policy=policy, boot=boot, disk=self.written, at=self.at, **settings)
 
+    def logged(self) -> list[str]:
+        """Return the lines of the log since the last call."""
+        lines, self._log.buffer = self._log.buffer, []
+        return [line.getMessage() for line in lines]
+
     def whats(self) -> list[str]:
         """Return the keywords of the log since the last call."""
-        return [entry.what for entry in self.records.take_log()]
+        return [line.partition(":")[0] for line in self.logged()]
 
     def _write(self) -> bool:
         if not self.is_full:

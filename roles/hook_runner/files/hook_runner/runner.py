@@ -23,7 +23,6 @@ from hook_runner.hooks.discovery import Hook, Hooks
 from hook_runner.hooks.one_run import RunOrder, not_run
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Stopping
-from hook_runner.log import LEVELS, with_fields
 from hook_runner.maintenance.approvals import DOCUMENTS_NEEDED, Answer
 from hook_runner.maintenance.deadlines import seconds_to_kill
 from hook_runner.maintenance.hook_plan import Host
@@ -133,7 +132,6 @@ class Runner:
         1. The results of hooks that have ended are handed to the machine.
         2. The machine decides; then the records are written, and after that the other effects are carried out.
         3. This is repeated until there are no effects, or only a write that failed.
-        4. The log gets what was noted.
         """
         self._collect()
         gates = open_gates(self.settings.gates, trusted_owners()) if self.settings.gates else {}
@@ -143,7 +141,6 @@ class Runner:
             self._carry_out(effects)
             if not (is_written or effects.end or effects.start or effects.approve):
                 break
-        self._log()
 
     def _collect(self) -> None:
         for number, result in self._runs.collect_finished():
@@ -237,19 +234,6 @@ class Runner:
             if self._runs.adopt(found.number, found.stage, found.name, found.seconds):
                 self.machine.runs.adopt(found, now)
 
-    def _log(self) -> None:
-        records, entries = self.records, self.records.take_log()
-        if not entries:
-            return
-        own = records.maintenance.events if records.maintenance else []
-        known = {record.event.event_id: record.event for record in (*records.state.observed.values(), *own)}
-        for entry in entries:
-            event = known.get(entry.event_id)
-            fields = {"azure_event_id": entry.event_id} if entry.event_id else {}
-            if event is not None:
-                fields.update(azure_event_type=event.event_type, azure_event_status=event.status)
-            log.log(LEVELS[entry.level], "%s: %s", entry.what, entry.detail, extra=with_fields(**fields))
-
     # -- what comes in
 
     def observe(self, document: EventDocument) -> None:
@@ -316,7 +300,7 @@ class Runner:
 
     def resume(self, by: str) -> Answer:
         """End the pause."""
-        return self._after_command(self.machine.resume(by, self._clock.now()), "may pause the daemon again")
+        return self._after_command(self.machine.resume(by), "may pause the daemon again")
 
     def recover(self, by: str, give_up: bool) -> Answer:
         """Repeat the recover hooks that failed at once, or end the recovery."""

@@ -285,7 +285,7 @@ def test_pause_whose_end_has_passed_is_refused() -> None:
     vm = Driver()
     assert not vm.machine.pause("operator", vm.now, "", vm.now).accepted
     assert vm.machine.pause("operator", None, "", vm.now).accepted
-    assert vm.machine.resume("operator", vm.now).accepted
+    assert vm.machine.resume("operator").accepted
     assert vm.records.state.pause is None
 
 

@@ -4,8 +4,8 @@
 """The state machine of the hook runner.
 
 In come documents, results of hooks, commands of operators, and the time. Out come writes, the end and the start of
-hooks, and approvals. It reads no file and no clock. The host is prepared or not: there is one maintenance at a time,
-and what counts follows from the order of its hook runs.
+hooks, approvals, and lines of the log. It reads no file and no clock. The host is prepared or not: there is one
+maintenance at a time, and what counts follows from the order of its hook runs.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Machine:
         if pause is not None and pause.until is not None and now >= pause.until:
             self.records.state.pause, self.records.has_changed = None, True
             text = f"the pause since {as_utc_text(pause.since)} is over: its time has passed"
-            self.records.log(now, "resumed", "", text, "notice")
+            self.records.log("resumed", text, level="notice")
 
     def _take_up(self, moment: Moment) -> None:
         """Take up the events that the last document lists for this VM.
@@ -159,7 +159,7 @@ class Machine:
                 if advises(event_type) and decision.approval == NEVER and not self.host.has_hook_for(event_type):
                     continue
                 if decision.hold and not record.is_started:
-                    self._explain(record, reasons.held(decision.reason), moment.now)
+                    self._explain(record, reasons.held(decision.reason))
                     continue
             self._events.take_up(record, moment.now)
 
@@ -208,7 +208,7 @@ class Machine:
                     self.records.note(moment.now, "dry-run", text, record, "notice")
                 if obstacle.code == PREPARATION_FAILED.code and plan is not None:
                     obstacle = reasons.with_failures(obstacle, plan.failures(record))
-                self._explain(record, self._first_reason(record, prepared, obstacle), moment.now)
+                self._explain(record, self._first_reason(record, prepared, obstacle))
                 if self._noted == record.key:
                     self._withhold(record)
                 continue
@@ -354,15 +354,15 @@ class Machine:
         pause = Pause(now, until, printable(by), printable(reason))
         self.records.state.pause, self.records.has_changed = pause, True
         text = f"{pause}; no prepare hook begins, and nothing is approved"
-        self.records.log(now, "paused", "", text, "warning")
+        self.records.log("paused", text, level="warning")
         return Answer(True, text)
 
-    def resume(self, by: str, now: datetime) -> Answer:
+    def resume(self, by: str) -> Answer:
         """End the pause."""
         if self.records.state.pause is None:
             return Answer(True, "the daemon is not paused")
         self.records.state.pause, self.records.has_changed = None, True
-        self.records.log(now, "resumed", "", f"by {printable(by)}", "notice")
+        self.records.log("resumed", f"by {printable(by)}", level="notice")
         return Answer(True, "resumed")
 
     def recover(self, by: str, give_up: bool, now: datetime) -> Answer:
@@ -452,9 +452,9 @@ class Machine:
         run = self.records.maintenance.open_run if self.records.maintenance else None
         return reasons.hook_runs(run.title) if run is not None and prepared == "running" else obstacle
 
-    def _explain(self, record: EventRecord, reason: Obstacle, now: datetime) -> None:
+    def _explain(self, record: EventRecord, reason: Obstacle) -> None:
         """Note why nothing happens; the log has a line when the code changes."""
         known = self._reasons.get(record.key)
         self._reasons[record.key] = reason
         if known is None or known.code != reason.code:
-            self.records.log(now, "waits", record.event.event_id, reason.text)
+            self.records.log("waits", reason.text, record)

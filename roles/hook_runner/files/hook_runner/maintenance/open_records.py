@@ -5,10 +5,14 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime
 
 from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
+from hook_runner.log import LEVELS, with_fields
 from hook_runner.maintenance.record import Entry, EventRecord, Maintenance, State
+
+log = logging.getLogger(__name__)
 
 # an event that changed every second would fill the disk otherwise; the log has every entry
 MAX_ENTRIES = 1000
@@ -37,7 +41,6 @@ class OpenRecords:
         self.has_changed = False
         self.is_durable = True
         self._last_number = max(last_number, maintenance.last_number if maintenance else 0)
-        self._unlogged: list[Entry] = []
         for record in self.present:  # a kill between two writes leaves an event in both
             state.observed.pop(record.key, None)
 
@@ -94,21 +97,23 @@ class OpenRecords:
     ) -> None:
         """Add an entry to the log, and to the timeline of the maintenance unless the event is outside of it."""
         self.has_changed = True
-        event_id = record.event.event_id if record else ""
-        entry = Entry(now, what, event_id, escape_surrogates(detail), level)
         maintenance = self.maintenance if record is None or record.number else None
         if maintenance is not None and (len(maintenance.timeline) < MAX_ENTRIES or maintenance.ended is not None):
-            maintenance.timeline.append(entry)
-        self._unlogged.append(entry)
+            event_id = record.event.event_id if record else ""
+            maintenance.timeline.append(Entry(now, what, event_id, escape_surrogates(detail)))
+        self.log(what, detail, record, level)
 
-    def log(self, now: datetime, what: str, event_id: str, detail: str, level: str = "info") -> None:
+    def log(self, what: str, detail: str, record: EventRecord | None = None, level: str = "info") -> None:
         """Add an entry to the log alone."""
-        self._unlogged.append(Entry(now, what, event_id, escape_surrogates(detail), level))
-
-    def take_log(self) -> list[Entry]:
-        """Return the entries that are not in the log yet, once."""
-        taken, self._unlogged = self._unlogged, []
-        return taken
+        fields = {}
+        if record is not None:
+            event = record.event
+            fields = {
+                "azure_event_id": event.event_id,
+                "azure_event_type": event.event_type,
+                "azure_event_status": event.status,
+            }
+        log.log(LEVELS[level], "%s: %s", what, detail, extra=with_fields(**fields))
 
     def written(self, is_good: bool) -> None:
         """Note whether the state, the open maintenance and those that are finished are on the disk."""

@@ -73,14 +73,12 @@ class Entry(NamedTuple):
         what: a keyword, such as "appeared", "hook-ended" or "approval-sent".
         event_id: the event that it concerns, or "".
         detail: one sentence, or "".
-        level: of the line in the log.
     """
 
     at: datetime
     what: str
     event_id: str
     detail: str
-    level: str = "info"
 
 
 @dataclass

@@ -52,7 +52,7 @@ def maintenance_data(maintenance: Maintenance, own_name: str) -> Json:
         "hooks": [_ended_run(run, ids) for run in maintenance.runs],
         "timeline": [
             {"at": exact_text(at), "what": what, "event": shown(event_id), "detail": detail}
-            for at, what, event_id, detail, _level in maintenance.timeline
+            for at, what, event_id, detail in maintenance.timeline
         ],
     }
 
