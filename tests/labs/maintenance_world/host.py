@@ -109,17 +109,21 @@ class Daemon:
         for at, key, is_good in list(self._answers):
             if at <= world.second:
                 self._answers.remove((at, key, is_good))
-                runner.approval_answered(key, None if is_good else ImdsError("no answer", retryable=True))
+                error = None if is_good else ImdsError("no answer", retryable=True)
+                runner.machine.approval_answered(key, error, world.now())
                 if is_good:
                     world.evidence.answered(key)
         document = world.azure.answer(world.second)
         if document is None:
-            runner.poll_failed()
+            self.poll_failed()
             runner.tick()
         else:
             self.documents += 1
             world.evidence.documented(document)
             runner.observe(document)
+
+    def poll_failed(self) -> None:
+        self.runner.machine.poll_failed()
 
     def command(self, what: str) -> None:
         """Carry out the command of an operator."""
@@ -138,7 +142,8 @@ class Daemon:
         asked = self.world.evidence.asked
         before = asked.get(key)
         self.world.evidence.requested(key, request)  # the runner sends at once what it may
-        answer = self.runner.approve(key, request)
+        record = self.records.find(key)
+        answer = None if record is None else self.runner.approve(record, request)
         if answer is None or not answer.accepted:
             asked.pop(key, None)
             asked.update({} if before is None else {key: before})

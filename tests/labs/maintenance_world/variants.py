@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.errors import ImdsError
@@ -27,9 +27,6 @@ from hook_runner.record_store import CLEAN
 from hook_runner.records import CUT, OK, PREPARE, RECOVER, STOPPED, Cause
 from maintenance_world.host import Daemon
 from maintenance_world.units import MortalStore, VirtualRuns
-
-if TYPE_CHECKING:
-    from maintenance_world.world import World
 
 
 class Variant(NamedTuple):
@@ -265,11 +262,7 @@ class GoneAtOnce(Tracker):
 class FailedPollIsEmpty(Daemon):
     """A failed poll counts as a document without events."""
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self.runner.poll_failed = self._observe_nothing  # type: ignore[method-assign]
-
-    def _observe_nothing(self) -> None:
+    def poll_failed(self) -> None:
         now = float(self.world.second)
         self.runner.observe(EventDocument(None, (), sent_at=now, sent_by=now))
 

@@ -154,10 +154,13 @@ class Driver:
         self.act()
 
     def ask(self, key: str = "e1", force: bool = False, release_others: bool = False) -> Answer | None:
-        """Let an operator ask for an approval; return the answer after the tick that follows."""
-        answer = self.machine.approve(key, ApprovalRequest("operator", force, release_others), self.now)
+        """Let an operator ask for an approval; return the answer after the tick, or None without the event."""
+        record = self.records.find(key)
+        if record is None:
+            return None
+        answer = self.machine.approve(record, ApprovalRequest("operator", force, release_others), self.now)
         self.act()
-        return answer if answer is None or not answer.accepted else self.machine.approval_answer(key)
+        return self.machine.approval_answer(record) if answer.accepted else answer
 
     def prepared(self, key: str = "e1") -> str:
         record = self.record(key)

@@ -15,7 +15,6 @@ from datetime import datetime, timedelta
 from typing import Callable
 
 from azure_scheduled_events.document import EventDocument, ScheduledEvent, escape_surrogates
-from azure_scheduled_events.errors import ImdsError
 from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
 from hook_runner.gates import open_gates
@@ -241,18 +240,6 @@ class Runner:
         self.machine.observe(self.store.tracker.observe(document), self._clock.now())
         self.tick()
 
-    def poll_failed(self) -> None:
-        """Note that a poll failed."""
-        self.machine.poll_failed()
-
-    def approval_answered(self, key: str, error: ImdsError | None) -> None:
-        """Note that IMDS took the approval of an event, or that the request failed."""
-        self.machine.approval_answered(key, error, self._clock.now())
-
-    def approval_withheld(self, key: str) -> None:
-        """Note that an approval was not sent, because the event had changed since the decision."""
-        self.machine.approval_withheld(key, self._clock.now())
-
     def name_resolved(self, name: str, vm_id: str = "") -> None:
         """Take over this VM's name, unless it is configured, and its vmId. Set the records of another VM aside."""
         host, known = self.machine.host, self.records.state.vm
@@ -281,18 +268,15 @@ class Runner:
 
     # -- commands of operators
 
-    def approve(self, key: str, request: ApprovalRequest) -> Answer | None:
-        """Approve an event for an operator, now or later; None if there is no such event."""
+    def approve(self, record: EventRecord, request: ApprovalRequest) -> Answer:
+        """Approve an event for an operator, now or later."""
         if not self.records.is_durable:
             self._write()  # there may be room since the last attempt
-        record = self.records.find(key)
-        answer = self.machine.approve(key, request, self._clock.now())
-        if record is None or answer is None:
-            return None
+        answer = self.machine.approve(record, request, self._clock.now())
         is_sent_before = record.approval == ACCEPTED
         self.tick()
         is_due = request.force or self.machine.prepared(record, self._clock.now()) == "ok"
-        return self.machine.approval_answer(key) if answer.accepted and is_due and not is_sent_before else answer
+        return self.machine.approval_answer(record) if answer.accepted and is_due and not is_sent_before else answer
 
     def pause(self, by: str, until: datetime | None, reason: str) -> Answer:
         """Begin a pause, which replaces an earlier one."""
@@ -328,7 +312,3 @@ class Runner:
         if pause is not None and pause.until is not None:
             due.append(max(timedelta(0), pause.until - now).total_seconds())
         return min((seconds for seconds in due if seconds is not None), default=None)
-
-    def next_check_in(self) -> float | None:
-        """Return the monotonic seconds at which a hook may have ended, or has to be ended; None without one."""
-        return self._runs.next_check_in()

@@ -108,8 +108,9 @@ class HookRunners:
             kinds=frozenset(kinds) or None,
             vms=vms,
         )
-        answer = host.daemon.runner.approve(key, ApprovalRequest("alice", force, release_others))
-        if answer is None or not answer.accepted:
+        runner = host.daemon.runner
+        record = runner.records.find(key)
+        if record is None or not runner.approve(record, ApprovalRequest("alice", force, release_others)).accepted:
             del self._words[host.name, key]
         host.wake_in(0.0)
 

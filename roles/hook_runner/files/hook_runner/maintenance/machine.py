@@ -326,24 +326,20 @@ class Machine:
             self._withhold(record)
             self.records.note(now, "approval-held", "the event changed before the request was sent", record, "notice")
 
-    def approve(self, key: str, request: ApprovalRequest, now: datetime) -> Answer | None:
-        """Take an operator's request to approve an event; None if there is no such event.
+    def approve(self, record: EventRecord, request: ApprovalRequest, now: datetime) -> Answer:
+        """Take an operator's request to approve an event.
 
         A tick follows; then `approval_answer` has the result of a request that was accepted.
         """
-        record = self.records.find(key)
-        if record is None:
-            return None
         answer = self._approvals.request(record, request, self.prepared(record, now), self._moment(now))
         if answer.accepted and record.requested is not None:
             forced = ", forced" if request.force else ""
             self.records.note(now, "approval-asked", f"by {printable(request.who)}{forced}", record, "notice")
         return answer
 
-    def approval_answer(self, key: str) -> Answer | None:
-        """Return what became of an operator's request; None if there is no such event."""
-        record = self.records.find(key)
-        return None if record is None else self._approvals.answer(record, self.reason(record))
+    def approval_answer(self, record: EventRecord) -> Answer:
+        """Return what became of an operator's request."""
+        return self._approvals.answer(record, self.reason(record))
 
     # -- other commands
 

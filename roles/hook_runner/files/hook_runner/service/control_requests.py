@@ -13,7 +13,6 @@ from typing import Any, Mapping
 from azure_scheduled_events.options import parse_seconds
 from azure_scheduled_events.timestamps import parse_time
 from hook_runner import __version__, event_ids, record_files
-from hook_runner.maintenance.approvals import Answer
 from hook_runner.maintenance.record import ApprovalRequest
 from hook_runner.reporting import history, status
 from hook_runner.reporting.imds_health import ImdsHealth
@@ -71,12 +70,12 @@ class ControlRequests:
         return self._runner.pause(user, end, reason)._asdict()
 
     def _approve(self, request: Mapping[str, Any], user: str) -> dict[str, Any]:
-        keys = {record.event.event_id: record.key for record in self._runner.records.known}
-        found = event_ids.matching_ids(str(request.get("event_id")), keys)
+        known = {record.event.event_id: record for record in self._runner.records.known}
+        found = event_ids.matching_ids(str(request.get("event_id")), known)
         if len(found) != 1:
             return {"found": False, **({"candidates": found} if found else {})}
         asked = ApprovalRequest(user, request.get("force") is True, request.get("release_others") is True)
-        return _found(self._runner.approve(keys[found[0]], asked))
+        return {"found": True, **self._runner.approve(known[found[0]], asked)._asdict()}
 
     def _recover(self, request: Mapping[str, Any], user: str) -> dict[str, Any]:
         """Repeat or end the recovery; an id that is given has to be that of the maintenance, or of an event of it."""
@@ -85,11 +84,7 @@ class ControlRequests:
             known = [] if maintenance is None else [history.maintenance_data(maintenance, self._runner.own_name)]
             if not history.matching(str(request["id"]), known):
                 return {"found": False}
-        return _found(self._runner.recover(user, request.get("give_up") is True))
-
-
-def _found(answer: Answer | None) -> dict[str, Any]:
-    return {"found": False} if answer is None else {"found": True, **answer._asdict()}
+        return {"found": True, **self._runner.recover(user, request.get("give_up") is True)._asdict()}
 
 
 def moment(text: str, now: datetime) -> datetime:
