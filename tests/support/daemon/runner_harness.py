@@ -36,7 +36,7 @@ from hook_runner.reporting import status
 from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.runner import Runner
 from hook_runner.service.inbox import Inbox
-from hook_runner.service.intake import Intake, clock_file
+from hook_runner.service.intake import Intake
 from hook_runner.service.poller import Poller
 from support.daemon.hook_scripts import WORKS, Mark, is_alive, processes_with, read_marks, write_hook
 from support.daemon.simulated_azure import Azure
@@ -97,7 +97,6 @@ class RunnerHarness:
         settings = self.settings
         os.makedirs(settings.run_directory, exist_ok=True)
         self.clock = ServerClock(self.monotonic, self._wall)
-        self.clock.restore(clock_file(settings.run_directory))
         log_to(LogHandler(self.log))
         set_level("debug")
         self.health = ImdsHealth()

@@ -9,9 +9,6 @@ import time
 from datetime import datetime, timedelta, timezone
 from typing import Callable, NamedTuple
 
-from azure_scheduled_events import durable_file
-from azure_scheduled_events.boot import boot_id
-
 # answers in a row that must agree before a date that contradicts this clock is accepted
 ANSWERS_NEEDED = 3
 
@@ -131,25 +128,6 @@ class ServerClock:
             return None
         self._logged_at = at
         return f"IMDS: the answer has {what}; {remedy}"
-
-    def save(self, path: str) -> None:
-        """Write the server's clock to a file, for the next process on this host. Raises OSError."""
-        if self._reference is not None:
-            date, at = self._reference
-            text = f"{boot_id()}\n{at!r}\n{date.isoformat()}\n"
-            durable_file.write(path, text.encode("ascii"))
-
-    def restore(self, path: str) -> None:
-        """Read the clock that an earlier process of the same boot has saved."""
-        try:
-            with open(path, encoding="ascii") as file:
-                boot, at, date_text = file.read(500).split()
-            date = datetime.fromisoformat(date_text)
-            is_credible = date.tzinfo is not None and date.year in _YEARS and 0 <= float(at) <= self.monotonic()
-            if boot == boot_id() and is_credible:
-                self._reference = date, float(at)
-        except (OSError, ValueError):
-            pass  # the next answer sets the clock
 
     def at(self, monotonic: float) -> datetime:
         """Return the time at a moment of the monotonic clock, aware and in UTC."""

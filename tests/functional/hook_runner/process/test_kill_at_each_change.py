@@ -28,7 +28,7 @@ COMMITS = {*WRITES, START, REMOVE, APPROVE}
 STEPS = {
     *("make state", "make history", "make state/clean", "make a draft"),
     *("make run", "make run/runs", "make run/runs/ID.input", "make run/runs/ID.environment", "make run/runs/ID.memo"),
-    *("remove a file of a run", "ask systemd", "read the output", "write run/clock"),
+    *("remove a file of a run", "ask systemd", "read the output"),
 }
 
 

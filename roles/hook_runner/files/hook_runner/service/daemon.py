@@ -27,7 +27,7 @@ from hook_runner.runner import Runner
 from hook_runner.service.configuration_source import Configuration
 from hook_runner.service.control_requests import ControlRequests
 from hook_runner.service.inbox import Inbox
-from hook_runner.service.intake import Intake, clock_file
+from hook_runner.service.intake import Intake
 from hook_runner.service.poller import Poller
 from hook_runner.service.run_directory import RunDirectory
 from hook_runner.service.systemd import SystemdNotifier
@@ -54,7 +54,6 @@ def assemble(configuration: Configuration) -> Service:
     directory = RunDirectory(settings)
     directory.lock()
     clock, health, inbox, boot = ServerClock(), ImdsHealth(), Inbox(), boot_id()
-    clock.restore(clock_file(settings.run_directory))
     metrics = open_metrics(settings)
     store = RecordStore(settings.state_directory, boot, log.warning, clock.now)
     store.load()

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
 from datetime import datetime
 from typing import Optional, Sequence
 
@@ -19,8 +17,6 @@ from hook_runner.reporting.metrics import Metrics
 from hook_runner.runner import Runner
 
 log = logging.getLogger(__name__)
-
-CLOCK_SAVE_INTERVAL = 10.0
 
 # a Date header, and the monotonic time of its arrival
 Date = tuple[Optional[datetime], float]
@@ -34,7 +30,6 @@ class Intake:
 
     def __init__(self, runner: Runner, clock: ServerClock, health: ImdsHealth, metrics: Metrics | None = None) -> None:
         self.runner, self.clock, self.health, self.metrics = runner, clock, health, metrics
-        self._clock_saved_at = float("-inf")
 
     @property
     def awaits_document(self) -> bool:
@@ -49,7 +44,6 @@ class Intake:
                 log.warning(odd)
         self.health.poll_succeeded(document, self.clock.now())
         self.runner.observe(document)
-        self._save_clock(dates[-1][1])
 
     def poll_failed(self, error: ImdsError, is_outage: bool) -> None:
         """Note a poll without a good document; `is_outage`: whether this is worth an alarm."""
@@ -76,15 +70,3 @@ class Intake:
     def approval_withheld(self, key: str) -> None:
         """Note that an approval was not sent: the event has changed since the decision, or its state is unknown."""
         self.runner.machine.approval_withheld(key, self.clock.now())
-
-    def _save_clock(self, now: float) -> None:
-        """Save the server's clock during an event: the next process knows the time before IMDS answers."""
-        if self.runner.has_events and now - self._clock_saved_at >= CLOCK_SAVE_INTERVAL:
-            self._clock_saved_at = now
-            with contextlib.suppress(OSError):  # the next process waits for an answer
-                self.clock.save(clock_file(self.runner.settings.run_directory))
-
-
-def clock_file(run_directory: str) -> str:
-    """Return the path of the file that carries the server's clock to the next process."""
-    return os.path.join(run_directory, "clock")
