@@ -16,7 +16,6 @@ import os
 import selectors
 import socket
 import struct
-import time
 from typing import Any, Mapping
 
 from hook_runner.service.control_requests import ControlRequests
@@ -39,8 +38,10 @@ _MOST_CLIENTS = 8
 _MOST_WAITING = 32
 NOT_PERMITTED = "the members of status_group may ask for the status and the history only"
 _CREDENTIALS = struct.Struct("3i")
-# as timeval of setsockopt(2)
-_TIME_LIMIT = struct.Struct("@ll")
+# seconds that connecting, and each step of the exchange, may take
+_TIMEOUT = 10
+# of setsockopt(2)
+_TIMEVAL = struct.Struct("@ll")
 
 
 class _Client:
@@ -202,11 +203,10 @@ def remove_stale(path: str) -> None:
         os.unlink(path)
 
 
-def send_request(directory: str, request: Mapping[str, Any], timeout: float = 10.0) -> dict[str, Any]:
+def send_request(directory: str, request: Mapping[str, Any]) -> dict[str, Any]:
     """Send a request to the daemon and return its answer.
 
-    `timeout` is in seconds for the whole exchange. If this user may not connect to the socket for all requests,
-    one of READ_ONLY goes to the read-only socket.
+    If this user may not connect to the socket for all requests, one of READ_ONLY goes to the read-only socket.
 
     Raises:
         FileNotFoundError: no daemon runs.
@@ -215,24 +215,25 @@ def send_request(directory: str, request: Mapping[str, Any], timeout: float = 10
         OSError: the daemon does not answer in time, or not completely; the text is one sentence.
     """
     try:
-        return _asked(os.path.join(directory, NAME), request, timeout)
+        return _asked(os.path.join(directory, NAME), request)
     except PermissionError:
         if request.get("ask") not in READ_ONLY or not os.path.exists(os.path.join(directory, STATUS_NAME)):
             raise
-        return _asked(os.path.join(directory, STATUS_NAME), request, timeout)
+        return _asked(os.path.join(directory, STATUS_NAME), request)
 
 
-def _asked(path: str, request: Mapping[str, Any], timeout: float) -> dict[str, Any]:
-    until = time.monotonic() + timeout
+def _asked(path: str, request: Mapping[str, Any]) -> dict[str, Any]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
         # where other clients wait, connect waits for its turn, which a socket with a time-out of Python does not
-        limit = _TIME_LIMIT.pack(int(timeout), int(timeout % 1 * 1e6))
-        channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _TIMEVAL.pack(_TIMEOUT, 0))
         try:
             channel.connect(path)
-            answer = _exchange(channel, json.dumps(request).encode("ascii") + b"\n", until)
+            channel.settimeout(_TIMEOUT)
+            channel.sendall(json.dumps(request).encode("ascii") + b"\n")
+            with channel.makefile("rb") as received:
+                answer = received.readline(_MAX_ANSWER)
         except (BlockingIOError, socket.timeout):
-            raise OSError(f"the service did not answer within {timeout:g} s; its log says why: {_LOG}") from None
+            raise OSError(f"the service did not answer within {_TIMEOUT} s; its log says why: {_LOG}") from None
         except (BrokenPipeError, ConnectionResetError):
             answer = b""
     if not answer.endswith(b"\n"):
@@ -241,28 +242,6 @@ def _asked(path: str, request: Mapping[str, Any], timeout: float) -> dict[str, A
             " see `azure-scheduled-events status`, and repeat the command"
         )
     return dict(json.loads(answer))
-
-
-def _exchange(channel: socket.socket, request: bytes, until: float) -> bytes:
-    """Send a request and return what was received: a line, or less if the daemon closed the connection.
-
-    Raises:
-        socket.timeout: the line is not complete until then, in monotonic seconds.
-        OSError: the daemon closed the connection.
-    """
-    channel.settimeout(max(0.01, until - time.monotonic()))
-    channel.sendall(request)
-    text = bytearray()
-    while not text.endswith(b"\n") and len(text) < _MAX_ANSWER:
-        left = until - time.monotonic()
-        if left <= 0:
-            raise socket.timeout
-        channel.settimeout(left)
-        piece = channel.recv(65536)
-        if not piece:
-            break
-        text += piece
-    return bytes(text)
 
 
 def _identity_of(path: str) -> tuple[int, int]:
