@@ -95,7 +95,7 @@ class Driver:
         self.ended: list[tuple[str, float]] = []
         self.sent: list[str] = []
         self.written: tuple[State, Maintenance | None] = (state, maintenance)
-        self._tracker = Tracker(self.records.known_events())
+        self._tracker = Tracker([record.event for record in self.records.known])
         self.run: HookRun | None = None
         self._log = logging.handlers.BufferingHandler(MOST_LINES)
         log_to(self._log)

@@ -88,7 +88,7 @@ class RecordStore:
         last_number = max(int(self._now().timestamp() * 1000), self.last_number)
         self.records = OpenRecords(state, maintenance, last_number)
         self.records.has_changed = True  # the first write shows whether the disk takes it
-        self.tracker = Tracker(self.records.known_events(), *memory)
+        self.tracker = Tracker([record.event for record in self.records.known], *memory)
 
     def write(self) -> bool:
         """Write everything that is not on disk; return True if everything is then."""

@@ -374,8 +374,9 @@ class HookPlan:
             return None
         for hook in self.not_recovered():
             if self.retry_at(hook) is None:
-                chosen = [each for each in self._maintenance.events if hook in self._for_types({each.event.event_type})]
-                return Next(hook, most_severe(chosen or self._maintenance.events))
+                events = self._maintenance.events
+                chosen = [each for each in events if hook in self._host.matching(RECOVER, each.event.event_type)]
+                return Next(hook, most_severe(chosen or events))
             if hook.settings.on_failure == "stop":
                 return None
         return None
@@ -387,14 +388,10 @@ class HookPlan:
             return list(hooks)
         types = {run.event_type for run in maintenance.runs if run.event_type}
         types |= {record.event.event_type for record in maintenance.events}
-        chosen = self._for_types(types)
+        chosen = [hook for event_type in types for hook in self._host.matching(RECOVER, event_type)]
         # a hook without types undoes also what was done for events that only advise
         is_prepared = any(run.stage != RECOVER for run in maintenance.runs)
         return [hook for hook in hooks if hook in chosen or (is_prepared and not hook.settings.types)]
-
-    def _for_types(self, types: set[str]) -> list[Hook]:
-        hooks = self._host.hooks.get(RECOVER, ())
-        return [hook for hook in hooks if any(is_chosen(each, hook.settings.types or None) for each in types)]
 
     def _is_undone(self, hook: Hook) -> bool:
         states = {run.state for run in self._runs_of(hook, None)}

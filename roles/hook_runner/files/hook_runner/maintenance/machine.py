@@ -228,7 +228,7 @@ class Machine:
     # -- documents
 
     def observe(self, observation: Observation, now: datetime) -> None:
-        """Take in the next good document of the tracker, which began with `records.known_events`."""
+        """Take in the next good document of the tracker, which began with the events of the records."""
         is_first = self._observation is None
         self._observation = observation
         self._note_span(observation.document)

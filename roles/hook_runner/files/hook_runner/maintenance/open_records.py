@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from datetime import datetime
 
-from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
+from azure_scheduled_events.document import escape_surrogates
 from hook_runner.log import LEVELS, with_fields
 from hook_runner.maintenance.record import Entry, EventRecord, Maintenance, State
 
@@ -58,10 +58,6 @@ class OpenRecords:
         """Return the record of an event that is not gone."""
         own = next((record for record in self.present if record.key == key), None)
         return own or self.state.observed.get(key)
-
-    def known_events(self) -> list[ScheduledEvent]:
-        """Return the events that are not gone, with their VMs, for the tracker of this process."""
-        return [record.event for record in self.known]
 
     def next_number(self) -> int:
         """Return a number that no maintenance, event or run has."""
