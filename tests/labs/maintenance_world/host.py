@@ -110,7 +110,7 @@ class Daemon:
             if at <= world.second:
                 self._answers.remove((at, key, is_good))
                 error = None if is_good else ImdsError("no answer", retryable=True)
-                runner.machine.approval_answered(key, error, world.now())
+                runner.machine.approvals.answered(key, error, world.now())
                 if is_good:
                     world.evidence.answered(key)
         document = world.azure.answer(world.second)
@@ -123,7 +123,7 @@ class Daemon:
             runner.observe(document)
 
     def poll_failed(self) -> None:
-        self.runner.machine.poll_failed()
+        self.runner.machine.approvals.poll_failed()
 
     def command(self, what: str) -> None:
         """Carry out the command of an operator."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from azure_scheduled_events.document import EventDocument, ScheduledEvent
+from azure_scheduled_events.document import EventDocument
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.release import Obstacle
 from azure_scheduled_events.tracking import GONE_AFTER, Observation, Tracker
@@ -167,17 +167,34 @@ def overlooks(*codes: str) -> type[Daemon]:
 class ForgetsTaken(Approvals):
     """An approval that IMDS has taken is sent again."""
 
-    def answered(self, record: EventRecord, error: ImdsError | None, now: datetime) -> None:
+    def answered(self, key: str, error: ImdsError | None, now: datetime) -> None:
         if error is not None:
-            super().answered(record, error, now)
+            super().answered(key, error, now)
         self._in_flight = ""
+
+
+class SendsAtOnce(Approvals):
+    """The approval is sent before the note is on the disk."""
+
+    def send(self, record: EventRecord, reason: str, now: datetime) -> bool:
+        super().send(record, reason, now)
+        self.noted, self._in_flight = "", record.key
+        return True
+
+
+class LosesFailedRequests(Approvals):
+    """A request for an approval that failed stays in flight."""
+
+    def answered(self, key: str, error: ImdsError | None, now: datetime) -> None:
+        if error is None:
+            super().answered(key, error, now)
 
 
 def with_approvals(approvals_class: type[Approvals]) -> type[Daemon]:
     class ApprovalsMachine(Machine):
         def __init__(self, host: Host, records: OpenRecords) -> None:
             super().__init__(host, records)
-            self._approvals = approvals_class(host)
+            self.approvals = approvals_class(host, records)
 
     return with_classes(machine_class=ApprovalsMachine)
 
@@ -190,23 +207,10 @@ class HeldIsNotOwn(Machine):
 
     def tick(self, now: datetime, gates: Mapping[str, bool] | None = None, may_begin: bool = True) -> Effects:
         for record in self.records.present:
-            decision = self._approvals.decide(record, self.prepared(record, now), self._moment(now, gates))
+            decision = self.approvals.decide(record, self.prepared(record, now), self._moment(now, gates))
             if decision.hold and not record.is_started and record.requested is None:
                 record.gone_at = now
         return super().tick(now, gates, may_begin)
-
-
-class SendsAtOnce(Machine):
-    """The approval is sent before the note is on the disk."""
-
-    def _approve(self, moment: Moment) -> ScheduledEvent | None:
-        was, self.records.has_changed = self.records.has_changed, False
-        found = super()._approve(moment)
-        if found is None and self._noted:
-            self.records.has_changed = False
-            found = super()._approve(moment)
-        self.records.has_changed = was or found is not None
-        return found
 
 
 class TrustsItsRecord(Machine):
@@ -231,14 +235,6 @@ class EndedIsCutMachine(Machine):
     def __init__(self, host: Host, records: OpenRecords) -> None:
         super().__init__(host, records)
         self.runs = EndedIsCut(records, host.boot)
-
-
-class LosesFailedRequests(Machine):
-    """A request for an approval that failed stays in flight."""
-
-    def approval_answered(self, key: str, error: ImdsError | None, now: datetime) -> None:
-        if error is None:
-            super().approval_answered(key, error, now)
 
 
 # -- the tracker
@@ -307,7 +303,7 @@ VARIANTS = {
     "started-again": Variant(with_plan(StartedAgain), "faults", 4),
     "by-name": Variant(with_plan(ByName), "urgent", 80),
     "cut": Variant(with_classes(machine_class=EndedIsCutMachine), "urgent", 31),
-    "loses-requests": Variant(with_classes(machine_class=LosesFailedRequests), "all", 482),
+    "loses-requests": Variant(with_approvals(LosesFailedRequests), "all", 482),
     "recovers-once": Variant(with_plan(RecoversOnce), "all", 9),
     "others": Variant(overlooks("others_affected"), "all", 30),
     "poll-failed": Variant(overlooks("no_answer"), "faults", 376),
@@ -315,7 +311,7 @@ VARIANTS = {
     "not-listed": Variant(overlooks("not_listed"), "forever", 57),
     "paused": Variant(overlooks(reasons.PAUSED), "faults", 354),
     "held": Variant(with_classes(machine_class=HeldIsNotOwn), "all", 102),
-    "at-once": Variant(with_classes(machine_class=SendsAtOnce), "calm", 2),
+    "at-once": Variant(with_approvals(SendsAtOnce), "calm", 2),
     "trusts-record": Variant(with_classes(machine_class=TrustsItsRecord), "kills", 421),
     "first": Variant(with_classes(tracker_class=FirstIsEnough), "kills", 3),
     "forgets-taken": Variant(with_approvals(ForgetsTaken), "calm", 2),

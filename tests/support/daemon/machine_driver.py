@@ -150,7 +150,7 @@ class Driver:
 
     def answer(self, key: str = "e1", error: ImdsError | None = None) -> None:
         """Let IMDS answer the approval."""
-        self.machine.approval_answered(key, error, self.now)
+        self.machine.approvals.answered(key, error, self.now)
         self.act()
 
     def ask(self, key: str = "e1", force: bool = False, release_others: bool = False) -> Answer | None:

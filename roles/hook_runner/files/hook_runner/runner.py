@@ -49,7 +49,7 @@ class Runner:
         store: loaded.
         runs: of the hooks.
         clock: the server's.
-        send_approval: hands an event to the poller; `approval_answered` or `approval_withheld` takes the result.
+        send_approval: hands an event to the poller; `machine.approvals` takes the result.
         hook_ended: called with each run that has ended and its event, for metrics.
         boot: identifies this boot of the host.
 

@@ -55,7 +55,7 @@ def test_failed_preparation_is_approved_only_if_the_rule_says_so(hooks: tuple[Ho
 def test_nothing_is_approved_between_a_failed_poll_and_the_next_document() -> None:
     vm = Driver(DRAIN)
     vm.seconds(2, event())
-    vm.machine.poll_failed()
+    vm.machine.approvals.poll_failed()
     vm.end_hook()
     assert (vm.sent, vm.reason()) == ([], "no_answer")
     vm.seconds(1, event())
@@ -149,7 +149,7 @@ def test_events_are_approved_one_after_the_other() -> None:
 def test_request_that_was_withheld_is_decided_again() -> None:
     vm = Driver()
     vm.seconds(2, event())
-    vm.machine.approval_withheld("e1", vm.now)
+    vm.machine.approvals.withheld("e1", vm.now)
     assert vm.record().approval == ""
     vm.act()
     assert vm.sent == ["e1", "e1"]

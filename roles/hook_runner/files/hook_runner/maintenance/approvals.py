@@ -13,6 +13,7 @@ from azure_scheduled_events.document import API_VERSION, escape_surrogates
 from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
 from azure_scheduled_events.identity import affects, vm_key
 from azure_scheduled_events.policy import NEVER, Decision
+from azure_scheduled_events.printable import printable
 from azure_scheduled_events.release import (
     ALREADY_APPROVED,
     NOT_PREPARED,
@@ -31,7 +32,8 @@ from azure_scheduled_events.tracking import Observation, Sighting
 from hook_runner.maintenance import leader, reasons
 from hook_runner.maintenance.awaited_gates import awaited_gates
 from hook_runner.maintenance.hook_plan import Host
-from hook_runner.maintenance.record import ApprovalRequest, EventRecord, Pause
+from hook_runner.maintenance.open_records import OpenRecords
+from hook_runner.maintenance.record import ApprovalRequest, EventRecord
 from hook_runner.records import ACCEPTED, REFUSED, SENT
 
 # one document after the start may come from a backend that lags behind
@@ -63,21 +65,17 @@ class Answer(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """The facts at one moment, apart from the event.
+    """The facts at one moment, apart from the records.
 
     Attributes:
         now: aware time by the server's clock.
         observation: the last good document, or None before the first one.
         gates: whether each gate is open, by name.
-        pause: the pause that is in force, or None.
-        is_durable: whether the records are on the disk.
     """
 
     now: datetime
     observation: Observation | None
     gates: Mapping[str, bool] = {}
-    pause: Pause | None = None
-    is_durable: bool = True
 
 
 class _Failed(NamedTuple):
@@ -89,32 +87,40 @@ class _Failed(NamedTuple):
 
 
 class Approvals:
-    """The requests for approvals, one at a time. What it knows of them is not stored: a new process begins again."""
+    """The requests for approvals, one at a time. What it knows of them is not stored: a new process begins again.
 
-    def __init__(self, host: Host) -> None:
+    Attributes:
+        noted: the event whose approval is noted, and not sent yet; "" without one.
+    """
+
+    def __init__(self, host: Host, records: OpenRecords) -> None:
         self.host = host
+        self._records = records
+        self.noted = ""
+        # the event whose request has no answer
         self._in_flight = ""
-        # until the first and the next document, the events may differ from those that are known
-        self._last_poll_failed = True
-        self._request_failed = False
+        # why the events may differ from those that are known, until the next document
+        self._unsure: Obstacle | None = reasons.NO_ANSWER
         self._failed: dict[str, _Failed] = {}
 
     def document_received(self) -> None:
         """Note a good document: it shows the effect of earlier requests."""
-        self._last_poll_failed = self._request_failed = False
+        self._unsure = None
 
     def poll_failed(self) -> None:
         """Note that a poll failed; nothing is approved before the next document."""
-        self._last_poll_failed = True
+        self._unsure = reasons.NO_ANSWER
 
     @property
     def awaits_document(self) -> bool:
-        """Whether an approval waits for a document that shows the effect of the last request."""
-        return self._request_failed
+        """Whether an approval waits for the next document."""
+        return self._unsure is not None
 
     def forget(self, key: str) -> None:
         """Forget the requests for an event that is gone."""
         self._failed.pop(key, None)
+        if self.noted == key:
+            self.noted = ""
         if self._in_flight == key:
             self._in_flight = ""
 
@@ -160,9 +166,26 @@ class Approvals:
             return PREPARATION_FAILED if prepared == "failed" else NOT_PREPARED
         return next(iter(self._obstacles(record, asked, moment)), None)
 
-    def send(self, record: EventRecord) -> None:
-        """Note that the request is sent."""
-        self._in_flight = record.key
+    def send(self, record: EventRecord, reason: str, now: datetime) -> bool:
+        """Note the approval of an event; return True if it is sent now, because the note is on the disk or is forced.
+
+        `reason` is that of the policy.
+        """
+        asked = record.requested
+        if self.noted != record.key:
+            self.noted = record.key
+            record.approval, record.approval_by = SENT, f"asked for by {asked.who}" if asked else reason
+            self._records.note(now, "approval-sent", record.approval_by, record, "notice")
+        is_forced = asked is not None and asked.force
+        if (self._records.has_changed or not self._records.is_durable) and not is_forced:
+            return False  # the tick after the write sends it
+        self.noted, self._in_flight = "", record.key
+        return True
+
+    def take_back(self, record: EventRecord) -> None:
+        """Take back the note of an approval that was not sent."""
+        self.noted = self._in_flight = ""
+        record.approval, record.approval_by, self._records.has_changed = "", "", True
 
     def _obstacles(self, record: EventRecord, asked: ApprovalRequest | None, moment: Moment) -> list[Obstacle]:
         """Return what prevents an approval that the policy, or an operator, asks for.
@@ -198,22 +221,20 @@ class Approvals:
         4. The last poll or the last request failed, or fewer than two documents have come.
         """
         if asked is None or not asked.force:
-            if not moment.is_durable:
+            if not self._records.is_durable:
                 return reasons.NOT_DURABLE
-            if moment.pause is not None:
-                return reasons.paused(str(moment.pause))
+            if self._records.state.pause is not None:
+                return reasons.paused(str(self._records.state.pause))
         event, failed = record.event, self._failed.get(record.key)
         if failed is not None and event.not_before is not None and event.seconds_left(moment.now) <= 0:
             return reasons.NOT_BEFORE_PASSED
         absent = _absent(record, moment)
         if absent:
             return reasons.leaving(escape_surrogates(", ".join(absent)))
-        if self._last_poll_failed:
-            return reasons.NO_ANSWER
+        if self._unsure is not None:
+            return self._unsure
         if moment.observation is None or moment.observation.documents < DOCUMENTS_NEEDED:
             return ONE_DOCUMENT
-        if self._request_failed:
-            return reasons.REQUEST_FAILED
         if self._in_flight:
             return reasons.IN_FLIGHT
         # a clock that was set back must not prolong the pause by much
@@ -222,24 +243,31 @@ class Approvals:
 
     # -- answers of IMDS
 
-    def answered(self, record: EventRecord, error: ImdsError | None, now: datetime) -> None:
-        """Note that IMDS took the approval, or that the request failed."""
+    def answered(self, key: str, error: ImdsError | None, now: datetime) -> None:
+        """Note that IMDS took the approval of an event, or that the request failed."""
+        record = self._records.find(key)
+        if record is None:
+            return
         self._in_flight = ""
         if error is None:
             record.approval, record.approval_error = ACCEPTED, ""
-            self._failed.pop(record.key, None)
+            self._failed.pop(key, None)
+            self._records.note(now, "approved", reasons.ACCEPTED.text, record, "notice")
             return
-        self._request_failed = True
-        count = self._failed[record.key].times + 1 if record.key in self._failed else 1
+        self._unsure = reasons.REQUEST_FAILED
+        count = self._failed[key].times + 1 if key in self._failed else 1
         pause = _pause_after(count, error, record.event.seconds_left(now))
-        self._failed[record.key] = _Failed(count, now, timedelta(seconds=pause))
-        record.approval = SENT if error.retryable else REFUSED
-        record.approval_error = str(error)
+        self._failed[key] = _Failed(count, now, timedelta(seconds=pause))
+        record.approval, record.approval_error = SENT if error.retryable else REFUSED, str(error)
+        text = f"{error}; it is sent again if the event is still Scheduled"
+        self._records.note(now, "approval-failed", text, record, "warning" if error.retryable else "error")
 
-    def withheld(self, record: EventRecord) -> None:
-        """Note that the request was not sent."""
-        self._in_flight = ""
-        record.approval, record.approval_by = "", ""
+    def withheld(self, key: str, now: datetime) -> None:
+        """Note that a request was not sent, because the event had changed since the decision."""
+        record = self._records.find(key)
+        if record is not None:
+            self.take_back(record)
+            self._records.note(now, "approval-held", "the event changed before the request was sent", record, "notice")
 
     # -- requests of operators
 
@@ -263,6 +291,8 @@ class Approvals:
             if obstacle.code in _OPTIONS:
                 return Answer(False, f"{obstacle.text}, which needs {_OPTIONS[obstacle.code]}")
         record.requested = asked
+        forced = ", forced" if asked.force else ""
+        self._records.note(moment.now, "approval-asked", f"by {printable(asked.who)}{forced}", record, "notice")
         if prepared != "ok" and not asked.force:
             return Answer(True, "it will be approved when its preparation is done")
         return Answer(True, "it is approved as soon as nothing prevents it")

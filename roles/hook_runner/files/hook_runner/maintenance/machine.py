@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from typing import Mapping, NamedTuple
 
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
-from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.event_types import advises
 from azure_scheduled_events.identity import vm_key
 from azure_scheduled_events.policy import NEVER
@@ -37,7 +36,7 @@ from hook_runner.maintenance.record import (
     Pause,
 )
 from hook_runner.maintenance.runs import Runs
-from hook_runner.records import ACCEPTED, SENT, Cause
+from hook_runner.records import ACCEPTED, Cause
 
 # seconds between two ticks while the passing of time may change a decision
 TICK_INTERVAL = 1.0
@@ -61,7 +60,7 @@ class Effects(NamedTuple):
         write: whether the records are to be written; `records.written` takes the result. The others follow either way.
         end: the hook that has to end.
         start: the hook that begins; its unit is named by the number of the run, and `runs` takes its result.
-        approve: the event whose approval is sent; `approval_answered` or `approval_withheld` takes the result.
+        approve: the event whose approval is sent; `approvals.answered` or `approvals.withheld` takes the result.
     """
 
     write: bool = False
@@ -79,6 +78,7 @@ class Machine:
 
     Attributes:
         runs: takes the results of hook runs, and what this process finds of them.
+        approvals: takes the answers to requests for approvals.
     """
 
     def __init__(self, host: Host, records: OpenRecords) -> None:
@@ -86,7 +86,7 @@ class Machine:
         self.records = records
         self.runs = Runs(self.records, host.boot)
         self._events = Events(host, self.records)
-        self._approvals = Approvals(host)
+        self.approvals = Approvals(host, records)
         self._observation: Observation | None = None
         # when the first readable document was requested, and whether such documents would show that an event is gone
         self._readable_since: float | None = None
@@ -96,8 +96,6 @@ class Machine:
         self._obstacles: dict[str, Obstacle] = {}
         # the run that this process has ended, and when it gets KILL
         self._ended: tuple[int, datetime] | None = None
-        # the event whose approval is noted and not sent yet
-        self._noted = ""
 
     # -- the cycle
 
@@ -154,7 +152,7 @@ class Machine:
             if vm_key(self.host.own_name) not in self.sightings[record.key].named:
                 continue
             event_type = record.event.event_type
-            decision = self._approvals.decide(record, "none", moment)
+            decision = self.approvals.decide(record, "none", moment)
             if record.requested is None:
                 if advises(event_type) and decision.approval == NEVER and not self.host.has_hook_for(event_type):
                     continue
@@ -199,8 +197,8 @@ class Machine:
         plan = self._plan(self.records.maintenance, moment.now) if self.records.maintenance else None
         for record in self._approvable():
             prepared = "none" if plan is None or not record.number else self._note_prepared(plan, record, moment.now)
-            decision = self._approvals.decide(record, prepared, moment)
-            obstacle = self._approvals.obstacle(record, prepared, decision, moment)
+            decision = self.approvals.decide(record, prepared, moment)
+            obstacle = self.approvals.obstacle(record, prepared, decision, moment)
             if obstacle is not None:
                 before, self._obstacles[record.key] = self._obstacles.get(record.key), obstacle
                 if obstacle == reasons.DRY_RUN and before != obstacle:
@@ -209,20 +207,11 @@ class Machine:
                 if obstacle.code == PREPARATION_FAILED.code and plan is not None:
                     obstacle = reasons.with_failures(obstacle, plan.failures(record))
                 self._explain(record, self._first_reason(record, prepared, obstacle))
-                if self._noted == record.key:
-                    self._withhold(record)
+                if self.approvals.noted == record.key:
+                    self.approvals.take_back(record)
                 continue
-            asked = record.requested
-            if self._noted != record.key:
-                self._noted = record.key
-                record.approval, record.approval_by = SENT, f"asked for by {asked.who}" if asked else decision.reason
-                self.records.note(moment.now, "approval-sent", record.approval_by, record, "notice")
-            is_forced = asked is not None and asked.force
-            if (self.records.has_changed or not self.records.is_durable) and not is_forced:
-                return None  # the tick after the write sends it
-            self._noted = ""
-            self._approvals.send(record)
-            return self.sightings[record.key].event
+            is_sent = self.approvals.send(record, decision.reason, moment.now)
+            return self.sightings[record.key].event if is_sent else None
         return None
 
     # -- documents
@@ -232,7 +221,7 @@ class Machine:
         is_first = self._observation is None
         self._observation = observation
         self._note_span(observation.document)
-        self._approvals.document_received()
+        self.approvals.document_received()
         self._compare(observation, is_first, now)
         maintenance = self.records.maintenance
         if maintenance is not None and maintenance.may_lack_events and self._spans_absence:
@@ -242,9 +231,7 @@ class Machine:
         for key in self._events.compare(observation, is_first, now):
             self._reasons.pop(key, None)
             self._obstacles.pop(key, None)
-            self._approvals.forget(key)
-            if self._noted == key:
-                self._noted = ""
+            self.approvals.forget(key)
 
     @property
     def documents(self) -> int:
@@ -255,7 +242,7 @@ class Machine:
     def awaits_document(self) -> bool:
         """Whether the next document matters even if it is unchanged."""
         seen = self._observation
-        if seen is None or seen.doubt or seen.documents < DOCUMENTS_NEEDED or self._approvals.awaits_document:
+        if seen is None or seen.doubt or seen.documents < DOCUMENTS_NEEDED or self.approvals.awaits_document:
             return True
         maintenance = self.records.maintenance
         return maintenance is not None and not self._knows_events(maintenance)
@@ -285,10 +272,6 @@ class Machine:
             (max(TICK_INTERVAL, seconds) for seconds in left if seconds > 0 or not maintenance.present), default=None
         )
 
-    def poll_failed(self) -> None:
-        """Note that a poll failed; nothing is approved before the next good document."""
-        self._approvals.poll_failed()
-
     def _knows_events(self, maintenance: Maintenance) -> bool:
         """Return True if hooks may begin and end: the record has all events, or enough documents were read."""
         if not self.host.own_name:
@@ -305,43 +288,18 @@ class Machine:
             self._readable_since = document.sent_by
         self._spans_absence = document.sent_at - self._readable_since >= GONE_AFTER
 
-    # -- approvals
-
-    def approval_answered(self, key: str, error: ImdsError | None, now: datetime) -> None:
-        """Note that IMDS took the approval of an event, or that the request failed."""
-        record = self.records.find(key)
-        if record is None:
-            return
-        self._approvals.answered(record, error, now)
-        if error is None:
-            self.records.note(now, "approved", reasons.ACCEPTED.text, record, "notice")
-        else:
-            text = f"{error}; it is sent again if the event is still Scheduled"
-            self.records.note(now, "approval-failed", text, record, "warning" if error.retryable else "error")
-
-    def approval_withheld(self, key: str, now: datetime) -> None:
-        """Note that a request was not sent, because the event had changed since the decision."""
-        record = self.records.find(key)
-        if record is not None:
-            self._withhold(record)
-            self.records.note(now, "approval-held", "the event changed before the request was sent", record, "notice")
+    # -- commands of operators
 
     def approve(self, record: EventRecord, request: ApprovalRequest, now: datetime) -> Answer:
         """Take an operator's request to approve an event.
 
         A tick follows; then `approval_answer` has the result of a request that was accepted.
         """
-        answer = self._approvals.request(record, request, self.prepared(record, now), self._moment(now))
-        if answer.accepted and record.requested is not None:
-            forced = ", forced" if request.force else ""
-            self.records.note(now, "approval-asked", f"by {printable(request.who)}{forced}", record, "notice")
-        return answer
+        return self.approvals.request(record, request, self.prepared(record, now), self._moment(now))
 
     def approval_answer(self, record: EventRecord) -> Answer:
         """Return what became of an operator's request."""
-        return self._approvals.answer(record, self.reason(record))
-
-    # -- other commands
+        return self.approvals.answer(record, self.reason(record))
 
     def pause(self, by: str, until: datetime | None, reason: str, now: datetime) -> Answer:
         """Begin a pause, which replaces an earlier one."""
@@ -380,7 +338,7 @@ class Machine:
 
     def reconfigure(self, host: Host, now: datetime) -> None:
         """Use another configuration, or the name of this VM, from now on; a hook that runs goes on."""
-        self.host = self._events.host = self._approvals.host = host
+        self.host = self._events.host = self.approvals.host = host
         if self._observation is not None:
             self._compare(self._observation, True, now)
 
@@ -417,7 +375,7 @@ class Machine:
         return HookPlan(self.host, maintenance, self.sightings, now, self.records.state.pause is not None)
 
     def _moment(self, now: datetime, gates: Mapping[str, bool] | None = None) -> Moment:
-        return Moment(now, self._observation, gates or {}, self.records.state.pause, self.records.is_durable)
+        return Moment(now, self._observation, gates or {})
 
     def _approvable(self) -> list[EventRecord]:
         """Return the events that may be approved: own ones by any rule, others for an operator."""
@@ -432,10 +390,6 @@ class Machine:
                 text = f"{prepared}: {'; '.join(plan.failures(record))}" if prepared == "failed" else prepared
                 self.records.note(now, "prepared", text, record, "info" if prepared == "ok" else "warning")
         return prepared
-
-    def _withhold(self, record: EventRecord) -> None:
-        self._noted, self.records.has_changed = "", True
-        self._approvals.withheld(record)
 
     def _first_reason(self, record: EventRecord, prepared: str, obstacle: Obstacle) -> Obstacle:
         """Return why nothing happens to an event now: the state of the event, a hook, or else the obstacle."""

@@ -48,7 +48,7 @@ class Intake:
     def poll_failed(self, error: ImdsError, is_outage: bool) -> None:
         """Note a poll without a good document; `is_outage`: whether this is worth an alarm."""
         self.health.poll_failed(error, is_outage, self.clock.now())
-        self.runner.machine.poll_failed()
+        self.runner.machine.approvals.poll_failed()
 
     def name_resolved(self, name: str, vm_id: str) -> None:
         """Take over this VM's resource name, and its id or ""."""
@@ -63,10 +63,10 @@ class Intake:
 
     def approval_answered(self, key: str, error: ImdsError | None) -> None:
         """Note that IMDS accepted the approval of the event with this key (error None), or did not."""
-        self.runner.machine.approval_answered(key, error, self.clock.now())
+        self.runner.machine.approvals.answered(key, error, self.clock.now())
         if self.metrics is not None:
             self.metrics.approval_answered(error)
 
     def approval_withheld(self, key: str) -> None:
         """Note that an approval was not sent: the event has changed since the decision, or its state is unknown."""
-        self.runner.machine.approval_withheld(key, self.clock.now())
+        self.runner.machine.approvals.withheld(key, self.clock.now())
