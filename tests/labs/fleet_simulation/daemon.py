@@ -173,7 +173,7 @@ class Daemon:
 
     def _tick_in(self, laziness: float) -> float:
         """Return the seconds until the passing of time requires a tick."""
-        due, check_at = self.runner.due_in(), self._runs.next_check_in()
+        due, check_at = self.runner.machine.due_in(self.runner.now), self._runs.next_check_in()
         pause = NEVER if due is None else min(due * laziness, due + LATEST)
         return pause if check_at is None else min(pause, check_at - self._monotonic() + 0.002)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Callable
 
 from azure_scheduled_events.document import EventDocument, ScheduledEvent, escape_surrogates
@@ -22,11 +22,11 @@ from hook_runner.hooks.discovery import Hook, Hooks
 from hook_runner.hooks.one_run import RunOrder, not_run
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Stopping
-from hook_runner.maintenance.approvals import DOCUMENTS_NEEDED, Answer
+from hook_runner.maintenance.approvals import Answer
 from hook_runner.maintenance.deadlines import seconds_to_kill
 from hook_runner.maintenance.hook_plan import Host
 from hook_runner.maintenance.inputs import input_of
-from hook_runner.maintenance.machine import TICK_INTERVAL, Effects, Machine
+from hook_runner.maintenance.machine import Effects, Machine
 from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookRun, Vm
 from hook_runner.maintenance.record_json import from_json, to_json
@@ -117,11 +117,6 @@ class Runner:
     def has_events(self) -> bool:
         """Whether an event is not over, or the host has to recover."""
         return self.records.maintenance is not None or bool(self.records.state.observed)
-
-    @property
-    def is_confirmed(self) -> bool:
-        """Whether enough documents were read to approve."""
-        return self.machine.documents >= DOCUMENTS_NEEDED
 
     # -- the cycle
 
@@ -297,18 +292,3 @@ class Runner:
         if not answer.accepted or self.records.is_durable:
             return answer
         return answer._replace(text=f"{answer.text}; records cannot be written: a restart {risk}")
-
-    # -- time
-
-    @property
-    def awaits_document(self) -> bool:
-        """Whether the next document is needed even if it is unchanged."""
-        return not self.own_name or self.machine.awaits_document
-
-    def due_in(self) -> float | None:
-        """Return the seconds until the passing of time may require a `tick`; None if it does not."""
-        pause, now = self.records.state.pause, self._clock.now()
-        due = [self.machine.due_in(now), None if self.records.is_durable else TICK_INTERVAL]
-        if pause is not None and pause.until is not None:
-            due.append(max(timedelta(0), pause.until - now).total_seconds())
-        return min((seconds for seconds in due if seconds is not None), default=None)

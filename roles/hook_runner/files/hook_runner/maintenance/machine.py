@@ -234,43 +234,39 @@ class Machine:
             self.approvals.forget(key)
 
     @property
-    def documents(self) -> int:
-        """How many good documents this process has read."""
-        return 0 if self._observation is None else self._observation.documents
+    def is_confirmed(self) -> bool:
+        """Whether this process has read enough documents to approve."""
+        return self._observation is not None and self._observation.documents >= DOCUMENTS_NEEDED
 
     @property
     def awaits_document(self) -> bool:
         """Whether the next document matters even if it is unchanged."""
-        seen = self._observation
-        if seen is None or seen.doubt or seen.documents < DOCUMENTS_NEEDED or self.approvals.awaits_document:
+        seen, maintenance = self._observation, self.records.maintenance
+        is_sure = seen is not None and not seen.doubt and self.is_confirmed and not self.approvals.awaits_document
+        if not is_sure or not self.host.own_name:
             return True
-        maintenance = self.records.maintenance
         return maintenance is not None and not self._knows_events(maintenance)
 
     def due_in(self, now: datetime) -> float | None:
         """Return the seconds until time alone may change what `tick` returns; None if it does not.
 
-        1. While a hook runs, or an event waits for a policy or an operator, it is TICK_INTERVAL.
-        2. A recovery waits for the next attempt of its hooks, and a Scheduled event for NotBefore.
+        1. While a hook runs, an event waits for a policy or an operator, or a write has failed, it is TICK_INTERVAL.
+        2. A recovery waits for the next attempt of its hooks, a Scheduled event for NotBefore, a pause for its end.
         """
-        maintenance, observed = self.records.maintenance, self.records.state.observed.values()
+        maintenance, pause = self.records.maintenance, self.records.state.pause
         undecided = [record for record in self.records.present if not record.is_started and record.approval != ACCEPTED]
-        is_decided_here = self.host.settings.policy.may_approve() or any(record.requested for record in undecided)
-        if self._events.waiting or any(record.requested for record in observed) or (undecided and is_decided_here):
+        asked = any(record.requested for record in (*undecided, *self.records.state.observed.values()))
+        is_decided_here = bool(undecided) and self.host.settings.policy.may_approve()
+        has_run = maintenance is not None and maintenance.open_run is not None
+        if self._events.waiting or asked or is_decided_here or has_run or not self.records.is_durable:
             return TICK_INTERVAL
-        if maintenance is None:
-            return None
-        if maintenance.open_run is not None:
-            return TICK_INTERVAL
-        if not maintenance.present:
+        times = [] if pause is None or pause.until is None else [pause.until]
+        if maintenance is not None and not maintenance.present:
             plan = self._plan(maintenance, now)
-            times = [plan.retry_at(hook) or now for hook in plan.not_recovered()]
-        else:
-            times = [each.event.not_before for each in maintenance.present if each.event.not_before]
-        left = [(time - now).total_seconds() for time in times]
-        return min(
-            (max(TICK_INTERVAL, seconds) for seconds in left if seconds > 0 or not maintenance.present), default=None
-        )
+            times += [plan.retry_at(hook) or now for hook in plan.not_recovered()]
+        not_before = [record.event.not_before for record in self.records.present]
+        times += [time for time in not_before if time is not None and time > now]
+        return min((max(TICK_INTERVAL, (time - now).total_seconds()) for time in times), default=None)
 
     def _knows_events(self, maintenance: Maintenance) -> bool:
         """Return True if hooks may begin and end: the record has all events, or enough documents were read."""

@@ -145,7 +145,7 @@ class Service:
     def _longest_wait(self) -> float:
         """Return how many seconds the loop may wait; the end of the time requires a round of it."""
         waits = [IDLE_INTERVAL]
-        due_in, check_at = self._runner.due_in(), self._runs.next_check_in()
+        due_in, check_at = self._runner.machine.due_in(self._runner.now), self._runs.next_check_in()
         if due_in is not None:
             waits.append(due_in)
         if check_at is not None:

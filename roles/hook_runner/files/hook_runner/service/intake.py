@@ -34,7 +34,7 @@ class Intake:
     @property
     def awaits_document(self) -> bool:
         """Whether the next document is needed even if it is unchanged."""
-        return self.runner.awaits_document or self.clock.is_doubtful
+        return self.runner.machine.awaits_document or self.clock.is_doubtful
 
     def document_received(self, document: EventDocument, dates: Sequence[Date]) -> None:
         """Take in a good document; `dates` are those of this answer and of those before it, the latest last."""
