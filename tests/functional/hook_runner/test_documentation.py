@@ -19,7 +19,6 @@ import pytest
 import yaml
 
 from hook_runner.config.settings import ConfigError, load_settings
-from hook_runner.maintenance.record import ApprovalRequest
 from support.daemon.daemon_process import PYTHONPATH
 from support.daemon.documents import GUIDE, REFERENCE, blocks, column, dialogues, section, shape
 from support.daemon.machine_driver import Driver, event, hook
@@ -247,8 +246,8 @@ def test_documented_answer_to_a_waiting_approval_is_that_of_the_daemon() -> None
     (documented,) = re.findall(r"the second answer is `([^`]+)`", section(GUIDE, "Approval"))
     vm = Driver(hook("prepare/10-a"))
     vm.read(event(vms=["vm1", "vm2"]))
-    answer = vm.machine.approve(vm.record("e1"), ApprovalRequest("root", release_others=True), vm.now)
-    assert (answer.accepted, answer.text) == (True, documented)
+    answer = vm.ask(release_others=True)
+    assert answer is not None and (answer.accepted, answer.text) == (True, documented)
 
 
 def test_contents_lead_to_headings() -> None:

@@ -160,7 +160,7 @@ class Driver:
             return None
         answer = self.machine.approve(record, ApprovalRequest("operator", force, release_others), self.now)
         self.act()
-        return self.machine.approval_answer(record) if answer.accepted else answer
+        return self.machine.approval_answer(record, self.now) if answer is None else answer
 
     def prepared(self, key: str = "e1") -> str:
         record = self.record(key)

@@ -32,7 +32,7 @@ from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookRun
 from hook_runner.maintenance.record_json import from_json, to_json
 from hook_runner.permissions import permission_problem, trusted_owners
 from hook_runner.record_store import RecordStore
-from hook_runner.records import ACCEPTED, Cause
+from hook_runner.records import Cause
 
 log = logging.getLogger(__name__)
 
@@ -268,10 +268,8 @@ class Runner:
         if not self.records.is_durable:
             self._write()  # there may be room since the last attempt
         answer = self.machine.approve(record, request, self._clock.now())
-        is_sent_before = record.approval == ACCEPTED
         self.tick()
-        is_due = request.force or self.machine.prepared(record, self._clock.now()) == "ok"
-        return self.machine.approval_answer(record) if answer.accepted and is_due and not is_sent_before else answer
+        return self.machine.approval_answer(record, self._clock.now()) if answer is None else answer
 
     def pause(self, by: str, until: datetime | None, reason: str) -> Answer:
         """Begin a pause, which replaces an earlier one."""

@@ -11,7 +11,7 @@ from typing import Mapping, NamedTuple
 from azure_scheduled_events.conditions import PolicyContext
 from azure_scheduled_events.document import API_VERSION, escape_surrogates
 from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
-from azure_scheduled_events.identity import affects, vm_key
+from azure_scheduled_events.identity import vm_key
 from azure_scheduled_events.policy import NEVER, Decision
 from azure_scheduled_events.printable import printable
 from azure_scheduled_events.release import (
@@ -271,8 +271,8 @@ class Approvals:
 
     # -- requests of operators
 
-    def request(self, record: EventRecord, request: ApprovalRequest, prepared: str, moment: Moment) -> Answer:
-        """Refuse an operator's request, or note it.
+    def request(self, record: EventRecord, request: ApprovalRequest, prepared: str, moment: Moment) -> Answer | None:
+        """Note an operator's request to approve an event, and return None; otherwise return the answer.
 
         It is refused if the event cannot be approved at all, or only with an option that the request lacks.
         """
@@ -282,8 +282,7 @@ class Approvals:
         asked = request._replace(vms=vms, event_type=record.event.event_type)
         found = self._obstacles(record, asked, moment)
         if not asked.force:
-            is_own = bool(self.host.own_name) and affects(record.event, self.host.own_name)
-            found += [] if is_own else [reasons.OTHER_VMS]
+            found += [] if self.host.is_affected_by(record.event) else [reasons.OTHER_VMS]
             found += [PREPARATION_FAILED] if prepared == "failed" else []
         for obstacle in found:
             if obstacle.code in _FINAL:
@@ -293,14 +292,14 @@ class Approvals:
         record.requested = asked
         forced = ", forced" if asked.force else ""
         self._records.note(moment.now, "approval-asked", f"by {printable(asked.who)}{forced}", record, "notice")
-        if prepared != "ok" and not asked.force:
-            return Answer(True, "it will be approved when its preparation is done")
-        return Answer(True, "it is approved as soon as nothing prevents it")
+        return None
 
-    def answer(self, record: EventRecord, reason: Obstacle | None) -> Answer:
+    def answer(self, record: EventRecord, prepared: str, reason: Obstacle | None) -> Answer:
         """Return the answer to a request that was noted, after the tick that followed."""
         if self._in_flight == record.key or record.approval == ACCEPTED:
             return Answer(True, "its approval is sent to IMDS now")
+        if prepared != "ok" and not (record.requested and record.requested.force):
+            return Answer(True, "it will be approved when its preparation is done")
         text = record.approval_error or (reason.text if reason else "it waits for the records")
         return Answer(True, f"it is not approved yet: {text}; the daemon approves it as soon as it can", True)
 

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Iterable
 
 from azure_scheduled_events.document import ScheduledEvent
-from azure_scheduled_events.identity import affects
 from azure_scheduled_events.timestamps import as_utc_text
 from azure_scheduled_events.tracking import Observation
 from hook_runner.maintenance.hook_plan import HookPlan, Host
@@ -59,7 +58,7 @@ class Events:
                 self._records.note(now, "appeared", _about(event), record)
             elif record.event != event:
                 self._changed(record, event, now)
-            if key in own and self.host.own_name and not self._affects(event):
+            if key in own and self.host.own_name and not self.host.is_affected_by(event):
                 self._gone(record, now)
                 gone.append(key)
                 # from now on it is an event of other VMs
@@ -87,7 +86,7 @@ class Events:
             self._note_start(record, now)
 
     def _note_waiting(self, record: EventRecord) -> None:
-        if record.number == NO_EVENT and self._affects(record.event):
+        if record.number == NO_EVENT and self.host.is_affected_by(record.event):
             self.waiting[record.key] = record
         else:
             self.waiting.pop(record.key, None)
@@ -118,9 +117,6 @@ class Events:
         self._records.note(now, "gone", f"outcome: {record.outcome}", record)
         if record.number == NO_EVENT:
             self._records.forget_observed(record)
-
-    def _affects(self, event: ScheduledEvent) -> bool:
-        return bool(self.host.own_name) and affects(event, self.host.own_name)
 
 
 def _about(event: ScheduledEvent) -> str:

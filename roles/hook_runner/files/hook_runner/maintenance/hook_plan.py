@@ -13,8 +13,9 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import Iterator, Mapping, NamedTuple
 
+from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.event_types import is_chosen
-from azure_scheduled_events.identity import vm_key
+from azure_scheduled_events.identity import affects, vm_key
 from azure_scheduled_events.tracking import Sighting
 from azure_scheduled_events.urgency import Urgency, counts_for, most_urgent_first
 from hook_runner.config.settings import HookSettings, Settings
@@ -66,6 +67,10 @@ class Host(NamedTuple):
     def matching(self, stage: str, event_type: str) -> list[Hook]:
         """Return the hooks of a stage for a type of event; those without `types` are not for one that only advises."""
         return [hook for hook in self.hooks.get(stage, ()) if is_chosen(event_type, hook.settings.types or None)]
+
+    def is_affected_by(self, event: ScheduledEvent) -> bool:
+        """Return True if an event affects this VM; False while its name is unknown."""
+        return bool(self.own_name) and affects(event, self.own_name)
 
     def has_hook_for(self, event_type: str) -> bool:
         """Return True if a hook runs for this type before or at the start of an event."""

@@ -286,16 +286,13 @@ class Machine:
 
     # -- commands of operators
 
-    def approve(self, record: EventRecord, request: ApprovalRequest, now: datetime) -> Answer:
-        """Take an operator's request to approve an event.
-
-        A tick follows; then `approval_answer` has the result of a request that was accepted.
-        """
+    def approve(self, record: EventRecord, request: ApprovalRequest, now: datetime) -> Answer | None:
+        """Take an operator's request to approve an event. If it is noted, `approval_answer` follows after a tick."""
         return self.approvals.request(record, request, self.prepared(record, now), self._moment(now))
 
-    def approval_answer(self, record: EventRecord) -> Answer:
+    def approval_answer(self, record: EventRecord, now: datetime) -> Answer:
         """Return what became of an operator's request."""
-        return self.approvals.answer(record, self.reason(record))
+        return self.approvals.answer(record, self.prepared(record, now), self.reason(record))
 
     def pause(self, by: str, until: datetime | None, reason: str, now: datetime) -> Answer:
         """Begin a pause, which replaces an earlier one."""
