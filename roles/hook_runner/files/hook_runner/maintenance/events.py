@@ -19,16 +19,17 @@ from hook_runner.records import ACCEPTED, EMERGENCY, STARTED
 
 
 class Events:
-    """The own events, and those that are only observed.
-
-    Attributes:
-        waiting: observed events that affect this VM, by key: the policy holds them, or the last document lacks them.
-    """
+    """The own events, and those that are only observed."""
 
     def __init__(self, host: Host, records: OpenRecords) -> None:
         self.host = host
-        self.waiting: dict[str, EventRecord] = {}
         self._records = records
+
+    @property
+    def waiting(self) -> list[EventRecord]:
+        """Observed events that affect this VM: the policy holds them, or the last document lacks them."""
+        observed = self._records.state.observed.values()
+        return [record for record in observed if self.host.is_affected_by(record.event)]
 
     def compare(self, observation: Observation, is_first: bool, now: datetime) -> list[str]:
         """Bring the records up to date; return the keys of the events that are gone, or that this VM has left.
@@ -62,7 +63,7 @@ class Events:
                 self._gone(record, now)
                 gone.append(key)
                 # from now on it is an event of other VMs
-                observed[key] = record = replace(
+                observed[key] = replace(
                     record,
                     number=NO_EVENT,
                     taken_up_at=None,
@@ -71,12 +72,11 @@ class Events:
                     gone_at=None,
                     requested=None,
                 )
-            self._note_waiting(record)
         return gone
 
     def take_up(self, record: EventRecord, now: datetime) -> None:
         """Make a waiting event an event of the maintenance, which opens with the first one."""
-        del self.waiting[record.key], self._records.state.observed[record.key]
+        del self._records.state.observed[record.key]
         maintenance = self._records.opened(now)
         record.number, record.taken_up_at = self._records.next_number(), now
         maintenance.events.append(record)
@@ -84,12 +84,6 @@ class Events:
         self._records.note(now, "taken-up", _about(record.event), record)
         if record.is_started:
             self._note_start(record, now)
-
-    def _note_waiting(self, record: EventRecord) -> None:
-        if record.number == NO_EVENT and self.host.is_affected_by(record.event):
-            self.waiting[record.key] = record
-        else:
-            self.waiting.pop(record.key, None)
 
     def _changed(self, record: EventRecord, event: ScheduledEvent, now: datetime) -> None:
         was, record.event = record.event, event
@@ -113,7 +107,6 @@ class Events:
 
     def _gone(self, record: EventRecord, now: datetime) -> None:
         record.gone_at = now
-        self.waiting.pop(record.key, None)
         self._records.note(now, "gone", f"outcome: {record.outcome}", record)
         if record.number == NO_EVENT:
             self._records.forget_observed(record)

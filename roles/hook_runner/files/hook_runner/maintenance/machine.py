@@ -148,7 +148,7 @@ class Machine:
         2. One that only advises is taken up if a hook or a rule that approves names its type.
         3. Any other event is taken up unless the policy holds it.
         """
-        for record in list(self._events.waiting.values()):
+        for record in self._events.waiting:
             if vm_key(self.host.own_name) not in self.sightings[record.key].named:
                 continue
             event_type = record.event.event_type
@@ -356,7 +356,7 @@ class Machine:
     def reason(self, record: EventRecord) -> Obstacle | None:
         """Return why an event is not approved, or why the daemon waits."""
         known = self._reasons.get(record.key)
-        is_of_others = record.number == NO_EVENT and record.key not in self._events.waiting
+        is_of_others = record.number == NO_EVENT and not self.host.is_affected_by(record.event)
         return reasons.OTHER_VMS if known is None and is_of_others else known
 
     @property
