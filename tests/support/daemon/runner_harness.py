@@ -238,8 +238,8 @@ class RunnerHarness:
 
     def running(self) -> list[HookRun]:
         """Return the run that has not ended."""
-        maintenance = self.runner.records.maintenance
-        return [maintenance.open_run] if maintenance is not None and maintenance.open_run is not None else []
+        run = self.runner.records.open_run
+        return [] if run is None else [run]
 
     def marks(self, *what: str) -> list[Mark]:
         return [mark for mark in read_marks(self.marks_file) if not what or mark.what in what]

@@ -18,7 +18,7 @@ from azure_scheduled_events.document import EventDocument, ScheduledEvent, escap
 from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
 from hook_runner.gates import open_gates
-from hook_runner.hooks.discovery import Hook, Hooks
+from hook_runner.hooks.discovery import Hooks
 from hook_runner.hooks.one_run import RunOrder, not_run
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Stopping
@@ -109,11 +109,6 @@ class Runner:
         return self._clock.now()
 
     @property
-    def is_busy(self) -> bool:
-        """Whether a hook runs."""
-        return self.records.maintenance is not None and self.records.maintenance.open_run is not None
-
-    @property
     def has_events(self) -> bool:
         """Whether an event is not over, or the host has to recover."""
         return self.records.maintenance is not None or bool(self.records.state.observed)
@@ -128,7 +123,7 @@ class Runner:
         3. This is repeated until there are no effects, or only a write that failed.
         """
         self._collect()
-        gates = open_gates(self.settings.gates, trusted_owners()) if self.settings.gates else {}
+        gates = open_gates(self.settings.gates, trusted_owners())
         for _number in range(_MOST_TICKS):
             effects = self.machine.tick(self._clock.now(), gates, self._may_begin())
             is_written = effects.write and self._write()
@@ -158,7 +153,7 @@ class Runner:
 
     def _may_begin(self) -> bool:
         """Return whether a hook may begin; `waiting_for` says why not."""
-        if self.is_busy:
+        if self.records.open_run is not None:
             return True
         if self.records.maintenance is None:
             # a hook of an event that is taken up now waits from the next tick on
@@ -185,8 +180,9 @@ class Runner:
 
     def _start(self, run: HookRun) -> None:
         """Start a hook whose run is in the records."""
-        maintenance, hook, now = self.records.maintenance, self._hook(run), self._clock.now()
+        maintenance, now = self.records.maintenance, self._clock.now()
         assert maintenance is not None
+        hook = next(each for each in self.hooks[run.stage] if each.name == run.name)
         # checked again: hours may have passed since the hooks were discovered
         problem = permission_problem(hook.path, self.settings.hooks_directory, trusted_owners())
         if problem is not None:
@@ -207,9 +203,6 @@ class Runner:
             self.machine.runs.ended(run.number, result, now)
         else:
             self.machine.runs.started(run.number)
-
-    def _hook(self, run: HookRun) -> Hook:
-        return next(hook for hook in self.hooks[run.stage] if hook.name == run.name)
 
     def _adopt_runs(self) -> None:
         """Take over the runs of an earlier daemon, also those that no record has."""

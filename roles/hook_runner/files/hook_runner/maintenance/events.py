@@ -17,6 +17,9 @@ from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import NO_EVENT, EventRecord
 from hook_runner.records import ACCEPTED, EMERGENCY, STARTED
 
+# events without a maintenance that the state keeps after they are gone
+MAX_PAST = 100
+
 
 class Events:
     """The own events, and those that are only observed."""
@@ -109,7 +112,9 @@ class Events:
         record.gone_at = now
         self._records.note(now, "gone", f"outcome: {record.outcome}", record)
         if record.number == NO_EVENT:
-            self._records.forget_observed(record)
+            state = self._records.state
+            del state.observed[record.key]
+            state.past = [*state.past, record][-MAX_PAST:]
 
 
 def _about(event: ScheduledEvent) -> str:

@@ -257,7 +257,7 @@ class Machine:
         undecided = [record for record in self.records.present if not record.is_started and record.approval != ACCEPTED]
         asked = any(record.requested for record in (*undecided, *self.records.state.observed.values()))
         is_decided_here = bool(undecided) and self.host.settings.policy.may_approve()
-        has_run = maintenance is not None and maintenance.open_run is not None
+        has_run = self.records.open_run is not None
         if self._events.waiting or asked or is_decided_here or has_run or not self.records.is_durable:
             return TICK_INTERVAL
         times = [] if pause is None or pause.until is None else [pause.until]
@@ -392,7 +392,7 @@ class Machine:
             return reasons.NOT_LISTED
         if self.records.state.pause is not None:
             return reasons.paused(str(self.records.state.pause))
-        run = self.records.maintenance.open_run if self.records.maintenance else None
+        run = self.records.open_run
         return reasons.hook_runs(run.title) if run is not None and prepared == "running" else obstacle
 
     def _explain(self, record: EventRecord, reason: Obstacle) -> None:

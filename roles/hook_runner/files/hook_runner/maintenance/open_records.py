@@ -10,14 +10,12 @@ from datetime import datetime
 
 from azure_scheduled_events.document import escape_surrogates
 from hook_runner.log import LEVELS, with_fields
-from hook_runner.maintenance.record import Entry, EventRecord, Maintenance, State
+from hook_runner.maintenance.record import Entry, EventRecord, HookRun, Maintenance, State
 
 log = logging.getLogger(__name__)
 
 # an event that changed every second would fill the disk otherwise; the log has every entry
 MAX_ENTRIES = 1000
-# events without a maintenance that the state keeps after they are gone
-MAX_PAST = 100
 
 
 class OpenRecords:
@@ -48,6 +46,11 @@ class OpenRecords:
     def present(self) -> list[EventRecord]:
         """The own events: those of the maintenance that are not gone."""
         return self.maintenance.present if self.maintenance else []
+
+    @property
+    def open_run(self) -> HookRun | None:
+        """The hook run that has not ended."""
+        return self.maintenance.open_run if self.maintenance else None
 
     @property
     def known(self) -> list[EventRecord]:
@@ -82,11 +85,6 @@ class OpenRecords:
         self.note(now, "closed", f"{text}; outcome: {maintenance.outcome}", level="error" if by else "notice")
         self.finished.append(maintenance)
         self.maintenance = None
-
-    def forget_observed(self, record: EventRecord) -> None:
-        """Move an event that is gone from the observed ones to the past."""
-        del self.state.observed[record.key]
-        self.state.past = [*self.state.past, record][-MAX_PAST:]
 
     def note(
         self, now: datetime, what: str, detail: str, record: EventRecord | None = None, level: str = "info"

@@ -121,10 +121,10 @@ class Service:
             while not self._is_over:
                 if self._has_to_reload:
                     self._reload()
-                ready = {descriptor for descriptor, _event in waiting.poll(self._longest_wait() * 1000)}
+                waiting.poll(self._longest_wait() * 1000)
                 for message in self._inbox.take():
                     message(self._intake)
-                self._directory.serve(ready)
+                self._directory.serve()
                 self._directory.restore()
                 self._runner.tick()
                 self._poller.deliver_unchanged(self._intake.awaits_document)
@@ -133,7 +133,7 @@ class Service:
             self._notifier.notify("STOPPING=1")
             self._directory.close()
             self._runs.close()
-        is_busy = self._runner.is_busy
+        is_busy = self._runner.records.open_run is not None
         log.info("stopped%s", "; a hook in a unit continues, and the next start adopts it" if is_busy else "")
 
     def _signal_received(self, number: int) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import grp
 import logging
 import os
-from typing import Container
 
 from azure_scheduled_events import durable_file
 from hook_runner.config.settings import ConfigError, Settings
@@ -67,11 +66,10 @@ class RunDirectory:
         for each in self.sockets:
             each.listen()
 
-    def serve(self, ready: Container[int]) -> None:
-        """Continue with the clients of the sockets whose descriptors are ready."""
+    def serve(self) -> None:
+        """Continue with the clients that are ready."""
         for each in self.sockets:
-            if each.fileno() in ready:
-                each.serve()
+            each.serve()
 
     def restore(self) -> None:
         """Create the lock and the sockets again if they were removed; a failure is logged once, and tried again.
