@@ -17,7 +17,7 @@ from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.one_run import RunResult
 from hook_runner.hooks.runs import LostRun
 from hook_runner.maintenance import reasons
-from hook_runner.maintenance.approvals import Approvals, Moment
+from hook_runner.maintenance.approvals import Approvals
 from hook_runner.maintenance.hook_plan import HookPlan, Host, Next
 from hook_runner.maintenance.machine import Effects, Machine
 from hook_runner.maintenance.open_records import OpenRecords
@@ -158,8 +158,8 @@ def overlooks(*codes: str) -> type[Daemon]:
     """Return a daemon for which an obstacle of these codes is none."""
 
     class Overlooking(Approvals):
-        def _obstacles(self, record: EventRecord, asked: ApprovalRequest | None, moment: Moment) -> list[Obstacle]:
-            return [each for each in super()._obstacles(record, asked, moment) if each.code not in codes]
+        def _obstacles(self, record: EventRecord, asked: ApprovalRequest | None, now: datetime) -> list[Obstacle]:
+            return [each for each in super()._obstacles(record, asked, now) if each.code not in codes]
 
     return with_approvals(Overlooking)
 
@@ -205,9 +205,9 @@ def with_approvals(approvals_class: type[Approvals]) -> type[Daemon]:
 class HeldIsNotOwn(Machine):
     """An event that the policy holds after it was taken up is no event of the maintenance."""
 
-    def tick(self, now: datetime, gates: Mapping[str, bool] | None = None, may_begin: bool = True) -> Effects:
+    def tick(self, now: datetime, gates: Mapping[str, bool], may_begin: bool = True) -> Effects:
         for record in self.records.present:
-            decision = self.approvals.decide(record, self.prepared(record, now), self._moment(now, gates))
+            decision = self.approvals.decide(record, self.prepared(record, now), now, gates)
             if decision.hold and not record.is_started and record.requested is None:
                 record.gone_at = now
         return super().tick(now, gates, may_begin)

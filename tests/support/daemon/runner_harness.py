@@ -153,7 +153,7 @@ class RunnerHarness:
     def poll(self, after: float = 0) -> None:
         """Let simulated seconds pass, poll until the documents confirm what they list and lack, and settle."""
         self.poll_once(after)
-        if not self.runner.machine.is_confirmed:
+        if not self.runner.records.is_confirmed:
             self.poll_once()
         # what came back is over after a minute; a document with unreadable entries never ends anything
         for _poll in range(62):

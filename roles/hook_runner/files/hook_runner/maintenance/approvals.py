@@ -28,7 +28,7 @@ from azure_scheduled_events.release import (
     all_vms,
     own_obstacles,
 )
-from azure_scheduled_events.tracking import Observation, Sighting
+from azure_scheduled_events.tracking import Sighting
 from hook_runner.maintenance import leader, reasons
 from hook_runner.maintenance.awaited_gates import awaited_gates
 from hook_runner.maintenance.hook_plan import Host
@@ -36,8 +36,6 @@ from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import ApprovalRequest, EventRecord
 from hook_runner.records import ACCEPTED, REFUSED, SENT
 
-# one document after the start may come from a backend that lags behind
-DOCUMENTS_NEEDED = 2
 _LONGEST_PAUSE = 10.0
 # seconds after a refusal: the cause of the first one may have passed, and shortly before NotBefore every attempt counts
 _PAUSE_AFTER_FIRST_REFUSAL = 1.0
@@ -62,20 +60,6 @@ class Answer(NamedTuple):
     accepted: bool
     text: str
     withheld: bool = False
-
-
-class Moment(NamedTuple):
-    """The facts at one moment, apart from the records.
-
-    Attributes:
-        now: aware time by the server's clock.
-        observation: the last good document, or None before the first one.
-        gates: whether each gate is open, by name.
-    """
-
-    now: datetime
-    observation: Observation | None
-    gates: Mapping[str, bool] = {}
 
 
 class _Failed(NamedTuple):
@@ -126,12 +110,12 @@ class Approvals:
 
     # -- decisions
 
-    def decide(self, record: EventRecord, prepared: str, moment: Moment) -> Decision:
+    def decide(self, record: EventRecord, prepared: str, now: datetime, gates: Mapping[str, bool]) -> Decision:
         """Return the decision of the policy about the event now; its reason names the gates for which it waits."""
         policy = self.host.settings.policy
-        observation = moment.observation
+        observation = self._records.observation
         context = PolicyContext(
-            now=moment.now,
+            now=now,
             own_name=self.host.own_name or None,
             api_version=API_VERSION if observation is None else observation.document.api_version,
             first_seen=record.first_seen,
@@ -139,7 +123,7 @@ class Approvals:
             approved_by_us=record.approval == ACCEPTED,
             previous_type=record.first_type if record.first_type != record.event.event_type else None,
             prepared=prepared,
-            gates=moment.gates,
+            gates=gates,
         )
         try:
             decision = policy.decide(record.event, context)
@@ -150,7 +134,7 @@ class Approvals:
             decision._replace(reason=f"{decision.reason}; closed gates: {', '.join(awaited)}") if awaited else decision
         )
 
-    def obstacle(self, record: EventRecord, prepared: str, decision: Decision, moment: Moment) -> Obstacle | None:
+    def obstacle(self, record: EventRecord, prepared: str, decision: Decision, now: datetime) -> Obstacle | None:
         """Return why the event is not approved now, or None where it is.
 
         1. IMDS has taken an approval already.
@@ -164,7 +148,7 @@ class Approvals:
             return Obstacle(decision.code or "", decision.reason)
         if asked is not None and not asked.force and prepared != "ok":
             return PREPARATION_FAILED if prepared == "failed" else NOT_PREPARED
-        return next(iter(self._obstacles(record, asked, moment)), None)
+        return next(iter(self._obstacles(record, asked, now)), None)
 
     def send(self, record: EventRecord, reason: str, now: datetime) -> bool:
         """Note the approval of an event; return True if it is sent now, because the note is on the disk or is forced.
@@ -187,18 +171,18 @@ class Approvals:
         self.noted = self._in_flight = ""
         record.approval, record.approval_by, self._records.has_changed = "", "", True
 
-    def _obstacles(self, record: EventRecord, asked: ApprovalRequest | None, moment: Moment) -> list[Obstacle]:
+    def _obstacles(self, record: EventRecord, asked: ApprovalRequest | None, now: datetime) -> list[Obstacle]:
         """Return what prevents an approval that the policy, or an operator, asks for.
 
         Either speaks for this VM. For the other VMs speaks an operator who says so, or the leader. An operator who
         forces the approval releases unknown values, too.
         """
         if asked is None:
-            settings, age = self.host.settings, max(0.0, (moment.now - record.first_seen).total_seconds())
+            settings, age = self.host.settings, max(0.0, (now - record.first_seen).total_seconds())
             held = leader.blocked_by(record.event, self.host.own_name, settings.leader, settings.takeover_after, age)
         else:
             held = None if asked.release_others else "the operator releases this VM only"
-        report = Report(_sighting(record, moment), True, self._own_obstacle(record, asked, moment))
+        report = Report(self._sighting(record), True, self._own_obstacle(record, asked, now))
         try:
             found = own_obstacles(report, self.host.own_name, releases_others=held is None)
         except OwnNameUnknown as error:
@@ -212,7 +196,7 @@ class Approvals:
             for each in found
         ]
 
-    def _own_obstacle(self, record: EventRecord, asked: ApprovalRequest | None, moment: Moment) -> Obstacle | None:
+    def _own_obstacle(self, record: EventRecord, asked: ApprovalRequest | None, now: datetime) -> Obstacle | None:
         """Return why this VM sends no approval now, or None.
 
         1. The records are not on the disk, or the daemon is paused. An operator can force the approval.
@@ -226,20 +210,24 @@ class Approvals:
             if self._records.state.pause is not None:
                 return reasons.paused(str(self._records.state.pause))
         event, failed = record.event, self._failed.get(record.key)
-        if failed is not None and event.not_before is not None and event.seconds_left(moment.now) <= 0:
+        if failed is not None and event.not_before is not None and event.seconds_left(now) <= 0:
             return reasons.NOT_BEFORE_PASSED
-        absent = _absent(record, moment)
+        absent = _absent(self._sighting(record))
         if absent:
             return reasons.leaving(escape_surrogates(", ".join(absent)))
         if self._unsure is not None:
             return self._unsure
-        if moment.observation is None or moment.observation.documents < DOCUMENTS_NEEDED:
+        if not self._records.is_confirmed:
             return ONE_DOCUMENT
         if self._in_flight:
             return reasons.IN_FLIGHT
         # a clock that was set back must not prolong the pause by much
-        is_waiting = failed is not None and abs(moment.now - failed.at) < failed.pause
+        is_waiting = failed is not None and abs(now - failed.at) < failed.pause
         return reasons.REQUEST_WAITS if is_waiting else None
+
+    def _sighting(self, record: EventRecord) -> Sighting | None:
+        observation = self._records.observation
+        return None if observation is None else observation.events.get(record.key)
 
     # -- answers of IMDS
 
@@ -271,7 +259,7 @@ class Approvals:
 
     # -- requests of operators
 
-    def request(self, record: EventRecord, request: ApprovalRequest, prepared: str, moment: Moment) -> Answer | None:
+    def request(self, record: EventRecord, request: ApprovalRequest, prepared: str, now: datetime) -> Answer | None:
         """Note an operator's request to approve an event, and return None; otherwise return the answer.
 
         It is refused if the event cannot be approved at all, or only with an option that the request lacks.
@@ -280,7 +268,7 @@ class Approvals:
             return Answer(True, ALREADY_APPROVED.text)
         vms = frozenset(map(vm_key, record.event.resources))
         asked = request._replace(vms=vms, event_type=record.event.event_type)
-        found = self._obstacles(record, asked, moment)
+        found = self._obstacles(record, asked, now)
         if not asked.force:
             found += [] if self.host.is_affected_by(record.event) else [reasons.OTHER_VMS]
             found += [PREPARATION_FAILED] if prepared == "failed" else []
@@ -291,7 +279,7 @@ class Approvals:
                 return Answer(False, f"{obstacle.text}, which needs {_OPTIONS[obstacle.code]}")
         record.requested = asked
         forced = ", forced" if asked.force else ""
-        self._records.note(moment.now, "approval-asked", f"by {printable(asked.who)}{forced}", record, "notice")
+        self._records.note(now, "approval-asked", f"by {printable(asked.who)}{forced}", record, "notice")
         return None
 
     def answer(self, record: EventRecord, prepared: str, reason: Obstacle | None) -> Answer:
@@ -304,13 +292,8 @@ class Approvals:
         return Answer(True, f"it is not approved yet: {text}; the daemon approves it as soon as it can", True)
 
 
-def _sighting(record: EventRecord, moment: Moment) -> Sighting | None:
-    return None if moment.observation is None else moment.observation.events.get(record.key)
-
-
-def _absent(record: EventRecord, moment: Moment) -> list[str]:
+def _absent(sighting: Sighting | None) -> list[str]:
     """Return the VMs of the event that the last document, which lists it, does not name."""
-    sighting = _sighting(record, moment)
     if sighting is None or not sighting.listed or not sighting.readable:
         return []
     return [name for key, name in all_vms([sighting.event.resources]).items() if key not in sighting.named]

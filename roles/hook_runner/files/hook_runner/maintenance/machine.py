@@ -23,7 +23,7 @@ from azure_scheduled_events.timestamps import as_utc_text
 from azure_scheduled_events.tracking import GONE_AFTER, Observation, Sighting
 from hook_runner.hooks.one_run import not_run
 from hook_runner.maintenance import reasons
-from hook_runner.maintenance.approvals import DOCUMENTS_NEEDED, Answer, Approvals, Moment
+from hook_runner.maintenance.approvals import Answer, Approvals
 from hook_runner.maintenance.events import Events
 from hook_runner.maintenance.hook_plan import HookPlan, Host
 from hook_runner.maintenance.open_records import OpenRecords
@@ -87,7 +87,6 @@ class Machine:
         self.runs = Runs(self.records, host.boot)
         self._events = Events(host, self.records)
         self.approvals = Approvals(host, records)
-        self._observation: Observation | None = None
         # when the first readable document was requested, and whether such documents would show that an event is gone
         self._readable_since: float | None = None
         self._spans_absence = False
@@ -99,7 +98,7 @@ class Machine:
 
     # -- the cycle
 
-    def tick(self, now: datetime, gates: Mapping[str, bool] | None = None, may_begin: bool = True) -> Effects:
+    def tick(self, now: datetime, gates: Mapping[str, bool], may_begin: bool = True) -> Effects:
         """Decide what is due; call it after each input, and once a second while there are events.
 
         1. A pause whose time has passed ends.
@@ -119,9 +118,9 @@ class Machine:
             may_begin: whether a hook may begin: there is room for its unit, and systemd does not end the daemon.
         """
         end = start = approve = None
-        if self._observation is not None:
+        if self.records.observation is not None:
             self._end_pause(now)
-            self._take_up(self._moment(now, gates))
+            self._take_up(now, gates)
         maintenance = self.records.maintenance
         if maintenance is not None and self._knows_events(maintenance):
             plan = self._plan(maintenance, now)
@@ -130,8 +129,8 @@ class Machine:
             is_over = maintenance.open_run is None and not maintenance.present
             if is_over and self._plan(maintenance, now).is_recovered():
                 self.records.close(maintenance, now)
-        if self._observation is not None:
-            approve = self._approve(self._moment(now, gates))
+        if self.records.observation is not None:
+            approve = self._approve(now, gates)
         return Effects(self.records.has_changed or not self.records.is_durable, end, start, approve)
 
     def _end_pause(self, now: datetime) -> None:
@@ -141,7 +140,7 @@ class Machine:
             text = f"the pause since {as_utc_text(pause.since)} is over: its time has passed"
             self.records.log("resumed", text, level="notice")
 
-    def _take_up(self, moment: Moment) -> None:
+    def _take_up(self, now: datetime, gates: Mapping[str, bool]) -> None:
         """Take up the events that the last document lists for this VM.
 
         1. One that has started, or that an operator asked to approve, is taken up in any case.
@@ -152,14 +151,14 @@ class Machine:
             if vm_key(self.host.own_name) not in self.sightings[record.key].named:
                 continue
             event_type = record.event.event_type
-            decision = self.approvals.decide(record, "none", moment)
+            decision = self.approvals.decide(record, "none", now, gates)
             if record.requested is None:
                 if advises(event_type) and decision.approval == NEVER and not self.host.has_hook_for(event_type):
                     continue
                 if decision.hold and not record.is_started:
                     self._explain(record, reasons.held(decision.reason))
                     continue
-            self._events.take_up(record, moment.now)
+            self._events.take_up(record, now)
 
     def _end_hook(self, maintenance: Maintenance, plan: HookPlan, now: datetime) -> End | None:
         """Note why the run has to end, and end it; end it again if it has to get KILL sooner than before."""
@@ -192,25 +191,25 @@ class Machine:
         self.records.note(now, "hook-started", f"{run.title}, until {as_utc_text(run.limit)}", found.record)
         return run
 
-    def _approve(self, moment: Moment) -> ScheduledEvent | None:
+    def _approve(self, now: datetime, gates: Mapping[str, bool]) -> ScheduledEvent | None:
         """Note the first approval that is due; return its event when the note is on the disk, or need not be."""
-        plan = self._plan(self.records.maintenance, moment.now) if self.records.maintenance else None
+        plan = self._plan(self.records.maintenance, now) if self.records.maintenance else None
         for record in self._approvable():
-            prepared = "none" if plan is None or not record.number else self._note_prepared(plan, record, moment.now)
-            decision = self.approvals.decide(record, prepared, moment)
-            obstacle = self.approvals.obstacle(record, prepared, decision, moment)
+            prepared = "none" if plan is None or not record.number else self._note_prepared(plan, record, now)
+            decision = self.approvals.decide(record, prepared, now, gates)
+            obstacle = self.approvals.obstacle(record, prepared, decision, now)
             if obstacle is not None:
                 before, self._obstacles[record.key] = self._obstacles.get(record.key), obstacle
                 if obstacle == reasons.DRY_RUN and before != obstacle:
                     text = f"it would be approved now: {decision.reason}"
-                    self.records.note(moment.now, "dry-run", text, record, "notice")
+                    self.records.note(now, "dry-run", text, record, "notice")
                 if obstacle.code == PREPARATION_FAILED.code and plan is not None:
                     obstacle = reasons.with_failures(obstacle, plan.failures(record))
                 self._explain(record, self._first_reason(record, prepared, obstacle))
                 if self.approvals.noted == record.key:
                     self.approvals.take_back(record)
                 continue
-            is_sent = self.approvals.send(record, decision.reason, moment.now)
+            is_sent = self.approvals.send(record, decision.reason, now)
             return self.sightings[record.key].event if is_sent else None
         return None
 
@@ -218,8 +217,8 @@ class Machine:
 
     def observe(self, observation: Observation, now: datetime) -> None:
         """Take in the next good document of the tracker, which began with the events of the records."""
-        is_first = self._observation is None
-        self._observation = observation
+        is_first = self.records.observation is None
+        self.records.observation = observation
         self._note_span(observation.document)
         self.approvals.document_received()
         self._compare(observation, is_first, now)
@@ -234,18 +233,12 @@ class Machine:
             self.approvals.forget(key)
 
     @property
-    def is_confirmed(self) -> bool:
-        """Whether this process has read enough documents to approve."""
-        return self._observation is not None and self._observation.documents >= DOCUMENTS_NEEDED
-
-    @property
     def awaits_document(self) -> bool:
         """Whether the next document matters even if it is unchanged."""
-        seen, maintenance = self._observation, self.records.maintenance
-        is_sure = seen is not None and not seen.doubt and self.is_confirmed and not self.approvals.awaits_document
-        if not is_sure or not self.host.own_name:
+        seen, maintenance = self.records.observation, self.records.maintenance
+        if seen is None or seen.doubt or not self.records.is_confirmed or not self.host.own_name:
             return True
-        return maintenance is not None and not self._knows_events(maintenance)
+        return self.approvals.awaits_document or (maintenance is not None and not self._knows_events(maintenance))
 
     def due_in(self, now: datetime) -> float | None:
         """Return the seconds until time alone may change what `tick` returns; None if it does not.
@@ -273,8 +266,8 @@ class Machine:
         if not self.host.own_name:
             return False
         if maintenance.events and not maintenance.may_lack_events:
-            return self._observation is not None or not maintenance.present
-        return self._observation is not None and (bool(maintenance.present) or self._spans_absence)
+            return self.records.observation is not None or not maintenance.present
+        return self.records.observation is not None and (bool(maintenance.present) or self._spans_absence)
 
     def _note_span(self, document: EventDocument) -> None:
         """Note whether the readable documents of this process span the time after which an event is gone."""
@@ -288,7 +281,7 @@ class Machine:
 
     def approve(self, record: EventRecord, request: ApprovalRequest, now: datetime) -> Answer | None:
         """Take an operator's request to approve an event. If it is noted, `approval_answer` follows after a tick."""
-        return self.approvals.request(record, request, self.prepared(record, now), self._moment(now))
+        return self.approvals.request(record, request, self.prepared(record, now), now)
 
     def approval_answer(self, record: EventRecord, now: datetime) -> Answer:
         """Return what became of an operator's request."""
@@ -332,8 +325,8 @@ class Machine:
     def reconfigure(self, host: Host, now: datetime) -> None:
         """Use another configuration, or the name of this VM, from now on; a hook that runs goes on."""
         self.host = self._events.host = self.approvals.host = host
-        if self._observation is not None:
-            self._compare(self._observation, True, now)
+        if self.records.observation is not None:
+            self._compare(self.records.observation, True, now)
 
     # -- what status shows
 
@@ -362,13 +355,10 @@ class Machine:
     @property
     def sightings(self) -> Mapping[str, Sighting]:
         """The events that are not gone, as the last document shows them, by key."""
-        return self._observation.events if self._observation else {}
+        return self.records.observation.events if self.records.observation else {}
 
     def _plan(self, maintenance: Maintenance, now: datetime) -> HookPlan:
         return HookPlan(self.host, maintenance, self.sightings, now, self.records.state.pause is not None)
-
-    def _moment(self, now: datetime, gates: Mapping[str, bool] | None = None) -> Moment:
-        return Moment(now, self._observation, gates or {})
 
     def _approvable(self) -> list[EventRecord]:
         """Return the events that may be approved: own ones by any rule, others for an operator."""

@@ -9,11 +9,14 @@ import logging
 from datetime import datetime
 
 from azure_scheduled_events.document import escape_surrogates
+from azure_scheduled_events.tracking import Observation
 from hook_runner.log import LEVELS, with_fields
 from hook_runner.maintenance.record import Entry, EventRecord, HookRun, Maintenance, State
 
 log = logging.getLogger(__name__)
 
+# one document after the start may come from a backend that lags behind
+DOCUMENTS_NEEDED = 2
 # an event that changed every second would fill the disk otherwise; the log has every entry
 MAX_ENTRIES = 1000
 
@@ -27,6 +30,7 @@ class OpenRecords:
         last_number: the highest number of a maintenance, an event or a run on the disk and among the units.
 
     Attributes:
+        observation: the last good document of this process, or None before the first one.
         finished: maintenances that are closed, and not in the history yet.
         has_changed: whether something is not on the disk.
         is_durable: whether the last write succeeded.
@@ -35,12 +39,18 @@ class OpenRecords:
     def __init__(self, state: State, maintenance: Maintenance | None, last_number: int) -> None:
         self.state = state
         self.maintenance = maintenance
+        self.observation: Observation | None = None
         self.finished: list[Maintenance] = []
         self.has_changed = False
         self.is_durable = True
         self._last_number = max(last_number, maintenance.last_number if maintenance else 0)
         for record in self.present:  # a kill between two writes leaves an event in both
             state.observed.pop(record.key, None)
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether this process has read enough documents to approve."""
+        return self.observation is not None and self.observation.documents >= DOCUMENTS_NEEDED
 
     @property
     def present(self) -> list[EventRecord]:

@@ -32,7 +32,7 @@ def to_data(runner: Runner, health: ImdsHealth) -> Json:
         "paused": None if pause is None else _pause(pause),
         "maintenance": _maintenance(runner),
         "events": [_event(runner, record) for record in runner.records.known],
-        "imds": {**health.as_data(), "confirmed": runner.machine.is_confirmed},
+        "imds": {**health.as_data(), "confirmed": runner.records.is_confirmed},
         "records": {
             "ok": store.error is None,
             "error": store.error,
