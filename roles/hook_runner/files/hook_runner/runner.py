@@ -44,11 +44,6 @@ class Runner:
     """Connects the state machine with the records, the hooks and IMDS.
 
     Args:
-        settings: content of config.yml.
-        hooks: by stage.
-        store: loaded.
-        runs: of the hooks.
-        clock: the server's.
         send_approval: hands an event to the poller; `machine.approvals` takes the result.
         hook_ended: called with each run that has ended and its event, for metrics.
         boot: identifies this boot of the host.

@@ -92,8 +92,6 @@ class HookPlan:
     """The decisions about the hooks of one maintenance at one moment.
 
     Args:
-        host: the configuration.
-        maintenance: the open one.
         sightings: the events that are not gone, by key.
         now: aware time by the server's clock.
         is_paused: whether no prepare hook may begin.

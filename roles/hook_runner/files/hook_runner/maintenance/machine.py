@@ -72,10 +72,6 @@ class Effects(NamedTuple):
 class Machine:
     """Decides what the hook runner does.
 
-    Args:
-        host: the configuration.
-        records: as they are on the disk.
-
     Attributes:
         runs: takes the results of hook runs, and what this process finds of them.
         approvals: takes the answers to requests for approvals.

@@ -25,8 +25,6 @@ class OpenRecords:
     """What the daemon knows.
 
     Args:
-        state: as on the disk.
-        maintenance: the open one on the disk, or None.
         last_number: the highest number of a maintenance, an event or a run on the disk and among the units.
 
     Attributes:
