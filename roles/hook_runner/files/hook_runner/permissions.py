@@ -14,10 +14,6 @@ _MAX_LINKS = 40  # as in the kernel
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Untrusted(OSError):
-    """Other users could change a path; the text is one sentence."""
-
-
 def trusted_owners() -> frozenset[int]:
     """Return the trusted users: root, and the user of this process."""
     return frozenset({0, os.geteuid()})
@@ -86,11 +82,11 @@ def make_folder(path: str, mode: int, owners: frozenset[int]) -> None:
     """Create a folder, and missing ones above it, at a path that only `owners` can change.
 
     Each folder is created in the open descriptor of the one above, without following links, and
-    then examined. Raises Untrusted, and OSError if it cannot be created.
+    then examined. Raises OSError if other users could change it, or if it cannot be created.
     """
     reason = location_problem(path, owners)
     if reason is not None:
-        raise Untrusted(reason)
+        raise OSError(reason)
     there = nearest_existing(path)
     names = [name for name in path[len(there) :].split("/") if name]
     descriptor = os.open(os.path.realpath(there), _FOLDER)
@@ -107,7 +103,7 @@ def make_folder(path: str, mode: int, owners: frozenset[int]) -> None:
                 "/".join([there.rstrip("/"), *names[:number]]), os.fstat(descriptor), owners, allow_sticky=False
             )
             if reason is not None:
-                raise Untrusted(reason)
+                raise OSError(reason)
     finally:
         os.close(descriptor)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hook_runner.permissions import Untrusted, location_problem, make_folder, trusted_owners
+from hook_runner.permissions import location_problem, make_folder, trusted_owners
 from support.daemon.daemon_process import DaemonProcess
 from support.daemon.simulated_azure import Azure
 
@@ -93,7 +93,7 @@ def test_a_folder_that_another_user_made_first_is_refused(tmp_path: Path) -> Non
     (tmp_path / "a").mkdir()
     os.chown(tmp_path / "a", NOBODY, -1)
     for path in (tmp_path / "a", tmp_path / "a" / "b"):
-        with pytest.raises(Untrusted, match=f"belongs to user {NOBODY}"):
+        with pytest.raises(OSError, match=f"belongs to user {NOBODY}"):
             make_folder(str(path), 0o700, OWNERS)
     assert list((tmp_path / "a").iterdir()) == []
 

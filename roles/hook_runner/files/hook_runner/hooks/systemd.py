@@ -26,10 +26,6 @@ class Stopping(OSError):
     """systemd does not start the hook's unit, because it is ending this service or all services."""
 
 
-class Refused(OSError):
-    """systemd does not start the unit; the text is the reason."""
-
-
 class Systemd:
     """The programs of systemd; `folder` is where they are if they are not on PATH."""
 
@@ -47,7 +43,7 @@ class Systemd:
 
         Raises:
             Stopping: the daemon or the host is to end; the hook has not run.
-            Refused: the hook has not run.
+            OSError: systemd refuses the unit, for the reason in the text; the hook has not run.
         """
         name = units.unit_name(order.hook.stage, order.hook.name, order.number)
         more = [f"StandardInput=file:{input_file}", f"EnvironmentFile={environment_file}"]
@@ -60,7 +56,7 @@ class Systemd:
                 daemon = self.states(units.DAEMON).get(units.DAEMON)
                 if self._host_state() == "stopping" or (daemon is not None and daemon.active == "deactivating"):
                     raise Stopping("systemd is ending the daemon or the host")
-                raise Refused(_reason(done))
+                raise OSError(_reason(done))
         return name
 
     def limits_problem(self, order: RunOrder) -> str | None:
