@@ -232,10 +232,8 @@ class HookPlan:
 
     def kill_after(self, run: HookRun) -> float:
         """Return the seconds between TERM and KILL of a run that has to end now."""
-        waiting = self.by_urgency()
-        own = self._event_of(run)
-        records = waiting if own is None or own in waiting else [*waiting, own]
-        most = self._host.settings.kill_after
+        own, most = self._event_of(run), self._host.settings.kill_after
+        records = [*self.by_urgency(), *([] if own is None else [own])]
         return min([seconds_to_kill(record, self._now, most) for record in records], default=most)
 
     def _has_use(self, run: HookRun) -> bool:
@@ -368,9 +366,10 @@ class HookPlan:
             return None
         if last.state in (INTERRUPTED, STOPPED) and last.attempt < MAX_ATTEMPTS:
             return None
-        pause = min(FIRST_RECOVER_PAUSE * 2.0 ** min(last.attempt - 1, 20), LONGEST_RECOVER_PAUSE)
+        seconds = min(FIRST_RECOVER_PAUSE * 2.0 ** min(last.attempt - 1, 20), LONGEST_RECOVER_PAUSE)
+        pause = timedelta(seconds=seconds)
         # a clock that was set back must not prolong the pause by much
-        return last.ended + timedelta(seconds=pause) if abs(last.lasted(self._now)) < pause else None
+        return last.ended + pause if abs(self._now - last.ended) < pause else None
 
     def _next_recovery(self) -> Next | None:
         if self._maintenance.given_up_by:

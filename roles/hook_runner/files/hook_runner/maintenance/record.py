@@ -129,10 +129,6 @@ class HookRun:
         """The seconds that it may take."""
         return (self.limit - self.began).total_seconds()
 
-    def lasted(self, now: datetime) -> float:
-        """Return the seconds since its end; negative if the clock was set back since."""
-        return (now - self.ended).total_seconds() if self.ended else 0.0
-
 
 @dataclass
 class EventRecord:
