@@ -8,10 +8,11 @@ With them `hook_runner.runner.Runner` carries out what the state machine decides
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from hook_runner.config.settings import Settings
 from hook_runner.hooks.one_run import RunOrder, RunResult
 from hook_runner.hooks.runs import LostRun
 from hook_runner.hooks.systemd import Stopping
@@ -140,9 +141,8 @@ class VirtualRuns:
 
     has_units = True
 
-    def __init__(self, units: Units, kill_after: float) -> None:
-        self.environment: Mapping[str, str] = {}
-        self.kill_after = kill_after
+    def __init__(self, units: Units, settings: Settings) -> None:
+        self.settings = settings
         self._units = units
         self._watched: set[int] = set()
 
@@ -170,7 +170,8 @@ class VirtualRuns:
 
     def stop(self, number: int, kill_after: float | None = None) -> None:
         if number in self._watched:
-            self._units.stop(self._units.by_number[number], self.kill_after if kill_after is None else kill_after)
+            seconds = self.settings.kill_after if kill_after is None else kill_after
+            self._units.stop(self._units.by_number[number], seconds)
 
     def collect_finished(self) -> list[tuple[int, RunResult]]:
         units = [self._units.by_number[number] for number in sorted(self._watched)]

@@ -105,12 +105,7 @@ class RunnerHarness:
         self.store.load()
         self.systemd.set_clock(self.monotonic())
         # processes take real time
-        self.runs = HookRuns(
-            settings.run_directory,
-            settings.environment,
-            settings.kill_after,
-            systemd=Systemd(str(self.systemd.folder)),
-        )
+        self.runs = HookRuns(settings.run_directory, settings, systemd=Systemd(str(self.systemd.folder)))
         self._queue: collections.deque[ScheduledEvent] = collections.deque()
         self.imds = Imds(settings.endpoint, settings.api_version, clock=self.monotonic)
         self._inbox = Inbox()

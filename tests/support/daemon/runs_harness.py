@@ -9,10 +9,12 @@ import contextlib
 import os
 import signal
 import sys
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hook_runner.config.settings import HookSettings
+from hook_runner.config.settings import HookSettings, Settings
 from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.one_run import RunOrder, RunResult
 from hook_runner.hooks.runs import HookRuns
@@ -43,10 +45,15 @@ class RunsHarness:
         self.daemons: list[HookRuns] = []
         self.hook_runs = self.restarted()
 
-    def restarted(self, **changed: Any) -> HookRuns:
+    def restarted(
+        self,
+        environment: Mapping[str, str] | None = None,
+        kill_after: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> HookRuns:
+        settings = Settings(environment={"MARK": self.mark, **(environment or {})}, kill_after=kill_after)
         systemd = Systemd(str(self.systemd.folder)) if self.in_units else None
-        given: dict[str, Any] = {"environment": {"MARK": self.mark}, "kill_after": 5.0, "systemd": systemd, **changed}
-        self.daemons.append(HookRuns(str(self.folder / "run"), **given))
+        self.daemons.append(HookRuns(str(self.folder / "run"), settings, clock, systemd))
         return self.daemons[-1]
 
     def hook(self, script: str, name: str = "10-hook", **settings: Any) -> Hook:
@@ -69,7 +76,7 @@ class RunsHarness:
         hook_runs: HookRuns | None = None,
     ) -> None:
         hook_runs = hook_runs or self.hook_runs
-        hook_runs.start(RunOrder(number, hook, input, variables or {}, limit, hook_runs.kill_after))
+        hook_runs.start(RunOrder(number, hook, input, variables or {}, limit, hook_runs.settings.kill_after))
 
     def result(self, number: int = 1, hook_runs: HookRuns | None = None) -> RunResult:
         ended = wait_until((hook_runs or self.hook_runs).collect_finished, f"the result of {number}")

@@ -243,7 +243,7 @@ class Runner:
 
     def reconfigure(self, settings: Settings, hooks: Hooks) -> None:
         """Use other settings and hooks from now on; a hook that runs goes on."""
-        self._runs.environment, self._runs.kill_after = settings.environment, settings.kill_after
+        self._runs.settings = settings
         self._use(self.machine.host._replace(settings=settings, hooks=hooks))
 
     def _use(self, host: Host) -> None:

@@ -40,7 +40,7 @@ def test_environment_of_a_hook_has_nothing_of_the_daemon(runs: RunsHarness, monk
 
 
 def test_configured_environment_may_change_the_usual_variables_but_not_the_events(runs: RunsHarness) -> None:
-    hook_runs = runs.restarted(environment={"MARK": runs.mark, "PATH": "/bin:/usr/bin", "EVENT_ID": "no"})
+    hook_runs = runs.restarted(environment={"PATH": "/bin:/usr/bin", "EVENT_ID": "no"})
     runs.start(runs.hook('echo "$PATH $EVENT_ID"\n'), variables={"EVENT_ID": "yes"}, hook_runs=hook_runs)
     assert runs.result(hook_runs=hook_runs).output == "/bin:/usr/bin yes\n"
 

@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+from hook_runner.config.settings import Settings
 from hook_runner.hooks.one_run import RunOrder
 from hook_runner.hooks.runs import HookRuns, LostRun
 from hook_runner.hooks.systemd import Stopping, Systemd
@@ -27,13 +28,13 @@ UNIT = "azure-scheduled-events-hook-prepare-10-hook-1.service"
 MEMO = b"noted"
 SCRIPT = """
 import sys
-from hook_runner.config.settings import HookSettings
+from hook_runner.config.settings import HookSettings, Settings
 from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.one_run import RunOrder
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
 run_directory, systemd, mark, path = sys.argv[1:5]
-runs = HookRuns(run_directory, {"MARK": mark}, 5.0, systemd=Systemd(systemd))
+runs = HookRuns(run_directory, Settings(environment={"MARK": mark}), systemd=Systemd(systemd))
 print("ready", flush=True)
 sys.stdin.readline()
 runs.start(RunOrder(1, Hook("prepare", "10-hook", path, HookSettings(), None), b"{}", {}, 30.0, 5.0, %r))
@@ -213,7 +214,7 @@ def test_interpreter_that_is_missing_is_the_reason_of_the_failure(runs: RunsHarn
 
 
 def test_files_of_a_run_are_for_their_owner_only_and_no_argument_has_a_value(runs: RunsHarness) -> None:
-    hook_runs = runs.restarted(environment={"MARK": runs.mark, "PASSWORD": "secret"})
+    hook_runs = runs.restarted(environment={"PASSWORD": "secret"})
     runs.start(runs.hook("exit 0\n"), variables={"EVENT_ID": "E-77"}, hook_runs=hook_runs)
     folder = runs.folder / "run/runs"
     assert {oct(path.stat().st_mode & 0o777) for path in folder.iterdir()} == {"0o600"}
@@ -241,7 +242,7 @@ def test_full_run_directory_delays_a_hook_and_then_it_runs_as_a_child(runs: Runs
 
     def work() -> None:
         now = [1000.0]
-        hook_runs = HookRuns(str(disk), {}, 5.0, lambda: now[0], Systemd(str(runs.systemd.folder)))
+        hook_runs = HookRuns(str(disk), Settings(), lambda: now[0], Systemd(str(runs.systemd.folder)))
         assert hook_runs.obstacle(40) is None
         fill_up(str(disk / "others"))
         # while no hook waits, its time does not pass

@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping
 from typing import Callable, NamedTuple
 
+from hook_runner.config.settings import Settings
 from hook_runner.hooks import units
 from hook_runner.hooks.children import ChildRun
 from hook_runner.hooks.one_run import TOO_LONG, Run, RunOrder, RunResult
@@ -54,24 +55,19 @@ class HookRuns:
 
     Args:
         directory: the service's run directory.
-        environment: variables for all hooks.
-        kill_after: seconds between TERM and KILL.
+        settings: those in force; a reload replaces them for later runs.
         clock: monotonic seconds.
         systemd: runs each hook in a transient unit; None to run them as children of this process.
-
-    `environment` and `kill_after` may be replaced; the new values apply to later runs.
     """
 
     def __init__(
         self,
         directory: str,
-        environment: Mapping[str, str],
-        kill_after: float,
+        settings: Settings,
         clock: Callable[[], float] = time.monotonic,
         systemd: Systemd | None = None,
     ) -> None:
-        self.environment = environment
-        self.kill_after = kill_after
+        self.settings = settings
         self._folder = os.path.join(directory, "runs")
         self._clock = clock
         self._systemd = systemd
@@ -172,7 +168,7 @@ class HookRuns:
             return
         if run.kill_at == float("inf"):
             run.signal(signal.SIGTERM)
-        seconds = self.kill_after if kill_after is None else max(0.0, kill_after)
+        seconds = self.settings.kill_after if kill_after is None else max(0.0, kill_after)
         run.kill_at = min(run.kill_at, self._clock() + seconds)
 
     def collect_finished(self) -> list[tuple[int, RunResult]]:
@@ -230,7 +226,7 @@ class HookRuns:
         children = {number for number, run in self._active.items() if isinstance(run, ChildRun)}
         for number in children:
             self.stop(number)
-        until = self._clock() + self.kill_after + KILL_INTERVAL
+        until = self._clock() + self.settings.kill_after + KILL_INTERVAL
         while (children.intersection(self._active) or self._still_ending()) and self._clock() < until:
             self.collect_finished()
             time.sleep(AT_ONCE)
@@ -291,4 +287,4 @@ class HookRuns:
             home = pwd.getpwuid(os.geteuid()).pw_dir
         except KeyError:
             home = "/"
-        return {"PATH": PATH, "LANG": "C.UTF-8", "HOME": home, **self.environment, **variables}
+        return {"PATH": PATH, "LANG": "C.UTF-8", "HOME": home, **self.settings.environment, **variables}

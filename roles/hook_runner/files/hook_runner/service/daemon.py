@@ -60,9 +60,7 @@ def assemble(configuration: Configuration) -> Service:
     systemd = Systemd()
     # a process that systemd did not start as a service is a test, or in a container
     has_units = "INVOCATION_ID" in os.environ and systemd.has_units()
-    runs = HookRuns(
-        settings.run_directory, settings.environment, settings.kill_after, systemd=systemd if has_units else None
-    )
+    runs = HookRuns(settings.run_directory, settings, systemd=systemd if has_units else None)
     imds = Imds(settings.endpoint, settings.api_version, settings.timeout, settings.first_timeout)
     poller = Poller(imds, settings, clock, health, inbox)
     hook_ended = {} if metrics is None else {"hook_ended": metrics.hook_ended}
