@@ -126,7 +126,6 @@ class Daemon:
             runs,  # type: ignore[arg-type]  # has the methods that the runner calls
             self.clock,
             self._send,
-            boot=boot,
         )
         self._intake = CountingIntake(self.runner, self.clock, self.health)
 

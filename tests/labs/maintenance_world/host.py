@@ -94,7 +94,7 @@ class Daemon:
         ):
             store.load()
             # runs and clock have the methods that the runner calls
-            self.runner = Runner(settings, world.hooks, store, runs, world, self._send, boot=boot)  # type: ignore[arg-type]
+            self.runner = Runner(settings, world.hooks, store, runs, world, self._send)  # type: ignore[arg-type]
         open_one = self.records.maintenance
         world.note(f"daemon: starts{f' with maintenance {open_one.number}' if open_one else ''}")
 

@@ -110,15 +110,7 @@ class RunnerHarness:
         self.imds = Imds(settings.endpoint, settings.api_version, clock=self.monotonic)
         self._inbox = Inbox()
         self._poller = Poller(self.imds, settings, self.clock, self.health, self._inbox, lambda seconds: None)
-        self._runner = Runner(
-            settings,
-            self._hooks(),
-            self.store,
-            self.runs,
-            self.clock,
-            self._queue.append,
-            boot=boot,
-        )
+        self._runner = Runner(settings, self._hooks(), self.store, self.runs, self.clock, self._queue.append)
         self._intake = Intake(self._runner, self.clock, self.health)
         return self._runner
 

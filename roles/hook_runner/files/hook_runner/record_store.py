@@ -60,7 +60,7 @@ class RecordStore:
         self.last_number = 0
         self.error: str | None = None
         self.failing_since: datetime | None = None
-        self._boot, self._say, self._now = boot, say, now
+        self.boot, self._say, self._now = boot, say, now
         # what the next write moves away: names below the directory
         self._unusable: list[str] = []
         self._begin(State(), None, Memory())
@@ -73,7 +73,7 @@ class RecordStore:
             self.conditions.append(Condition.UNREADABLE)
         stale = [name for name in self._markers() if name != CLEAN]
         if stale:
-            is_same_boot = self._boot and stale == [STALE + self._boot]
+            is_same_boot = self.boot and stale == [STALE + self.boot]
             self.conditions.append(Condition.BEHIND if is_same_boot else Condition.STALE)
         newest = (self._usable(HISTORY, record_files.numbers) or [])[-1:]
         closed = [self._usable(name_of(number), record_files.read_maintenance) for number in newest]
@@ -208,7 +208,7 @@ class RecordStore:
             self.failing_since = self._now()
         with contextlib.suppress(OSError):  # a read-only disk keeps the old name
             if self._markers() in ([], [CLEAN]):  # else that of an earlier boot stays
-                self._mark(STALE + self._boot)
+                self._mark(STALE + self.boot)
 
     def _markers(self) -> list[str]:
         try:

@@ -46,7 +46,6 @@ class Runner:
     Args:
         send_approval: hands an event to the poller; `machine.approvals` takes the result.
         hook_ended: called with each run that has ended and its event, for metrics.
-        boot: identifies this boot of the host.
 
     Attributes:
         waiting_for: what keeps a hook from beginning, or "".
@@ -61,7 +60,6 @@ class Runner:
         clock: ServerClock,
         send_approval: Callable[[ScheduledEvent], None],
         hook_ended: Callable[[HookRun, EventRecord | None], None] = lambda run, record: None,
-        boot: str = "",
     ) -> None:
         self.store = store
         self.waiting_for = ""
@@ -70,8 +68,8 @@ class Runner:
         # runs whose results are in the records; systemd forgets them when these are on the disk
         self._collected: list[int] = []
         known = store.records.state.vm
-        own_name = known.name if known.is_of(boot) else ""
-        self.machine = Machine(Host(settings, hooks, own_name, boot), store.records)
+        own_name = known.name if known.is_of(store.boot) else ""
+        self.machine = Machine(Host(settings, hooks, own_name, store.boot), store.records)
         for condition in store.conditions:
             self.machine.runs.found(condition, clock.now(), runs.has_units)
         self._adopt_runs()

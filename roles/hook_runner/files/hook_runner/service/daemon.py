@@ -53,9 +53,9 @@ def assemble(configuration: Configuration) -> Service:
     settings = configuration.settings
     directory = RunDirectory(settings)
     directory.lock()
-    clock, health, inbox, boot = ServerClock(), ImdsHealth(), Inbox(), boot_id()
+    clock, health, inbox = ServerClock(), ImdsHealth(), Inbox()
     metrics = open_metrics(settings)
-    store = RecordStore(settings.state_directory, boot, log.warning, clock.now)
+    store = RecordStore(settings.state_directory, boot_id(), log.warning, clock.now)
     store.load()
     systemd = Systemd()
     # a process that systemd did not start as a service is a test, or in a container
@@ -64,7 +64,7 @@ def assemble(configuration: Configuration) -> Service:
     imds = Imds(settings.endpoint, settings.api_version, settings.timeout, settings.first_timeout)
     poller = Poller(imds, settings, clock, health, inbox)
     hook_ended = {} if metrics is None else {"hook_ended": metrics.hook_ended}
-    runner = Runner(settings, hooks, store, runs, clock, poller.approve, **hook_ended, boot=boot)
+    runner = Runner(settings, hooks, store, runs, clock, poller.approve, **hook_ended)
     directory.open_sockets(ControlRequests(runner, health, configuration))
     intake = Intake(runner, clock, health, metrics)
     return Service(configuration, directory, runs, poller, inbox, intake, notifier)
