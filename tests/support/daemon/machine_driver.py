@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import logging.handlers
+import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -93,6 +94,7 @@ class Driver:
         self.history: list[Maintenance] = []
         self.begun: list[str] = []
         self.ended: list[tuple[str, float]] = []
+        self._kill_at: dict[int, float] = {}
         self.sent: list[str] = []
         self.written: tuple[State, Maintenance | None] = (state, maintenance)
         self._tracker = Tracker([record.event for record in self.records.known])
@@ -129,7 +131,7 @@ class Driver:
             effects = self.machine.tick(self.now, self.gates)
             is_written = effects.write and self._write()
             if effects.end is not None:
-                self.ended.append((effects.end.run.title, effects.end.kill_after))
+                self._end(*effects.end)
             if effects.start is not None:
                 self.run = effects.start
                 self.begun.append(effects.start.title)
@@ -137,9 +139,15 @@ class Driver:
                     self.machine.runs.started(effects.start.number)
             if effects.approve is not None:
                 self.sent.append(effects.approve.event_id)
-            if not (is_written or effects.end or effects.start or effects.approve):
+            if not (is_written or effects.start or effects.approve):
                 return
         raise AssertionError("the machine has effects without end")
+
+    def _end(self, run: HookRun, kill_after: float) -> None:
+        """End a hook, unless it gets KILL sooner already."""
+        if self.at + kill_after < self._kill_at.get(run.number, math.inf):
+            self._kill_at[run.number] = self.at + kill_after
+            self.ended.append((run.title, kill_after))
 
     def end_hook(self, state: str = OK, **more: Any) -> None:
         """Let the hook that runs end."""

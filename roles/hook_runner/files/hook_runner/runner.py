@@ -113,7 +113,7 @@ class Runner:
 
         1. The results of hooks that have ended are handed to the machine.
         2. The machine decides; then the records are written, and after that the other effects are carried out.
-        3. This is repeated until there are no effects, or only a write that failed.
+        3. This is repeated until there are no effects, or only a write that failed and the end of a hook.
         """
         self._collect()
         gates = open_gates(self.settings.gates, trusted_owners())
@@ -121,7 +121,7 @@ class Runner:
             effects = self.machine.tick(self._clock.now(), gates, self._may_begin())
             is_written = effects.write and self._write()
             self._carry_out(effects)
-            if not (is_written or effects.end or effects.start or effects.approve):
+            if not (is_written or effects.start or effects.approve):
                 break
 
     def _collect(self) -> None:
@@ -162,7 +162,6 @@ class Runner:
 
     def _carry_out(self, effects: Effects) -> None:
         if effects.end is not None:
-            log.debug("decided: %s ends", effects.end.run.title)
             self._runs.stop(effects.end.run.number, effects.end.kill_after)
         if effects.start is not None:
             log.debug("decided: %s begins", effects.start.title)

@@ -10,7 +10,7 @@ maintenance at a time, and what counts follows from the order of its hook runs.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Mapping, NamedTuple
 
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
@@ -45,7 +45,7 @@ PREPARING, PREPARED, IN_PROGRESS, RECOVERING = PHASES = ("preparing", "prepared"
 
 
 class End(NamedTuple):
-    """A running hook gets TERM now, unless it has got it, and KILL after some seconds at most."""
+    """A running hook gets TERM now, unless it has got it, and KILL after these seconds, unless that is due sooner."""
 
     run: HookRun
     kill_after: float
@@ -54,11 +54,11 @@ class End(NamedTuple):
 class Effects(NamedTuple):
     """The actions that are due, to be taken in this order.
 
-    After any of them, except a write that failed, `tick` is called again.
+    After any of them, except a write that failed and the end of a hook, `tick` is called again.
 
     Attributes:
         write: whether the records are to be written; `records.written` takes the result. The others follow either way.
-        end: the hook that has to end.
+        end: the hook that has to end, until it has ended.
         start: the hook that begins; its unit is named by the number of the run, and `runs` takes its result.
         approve: the event whose approval is sent; `approvals.answered` or `approvals.withheld` takes the result.
     """
@@ -89,8 +89,6 @@ class Machine:
         self._reasons: dict[str, Obstacle] = {}
         # what prevented the approval in the last tick; `_reasons` may show a hook that runs instead
         self._obstacles: dict[str, Obstacle] = {}
-        # the run that this process has ended, and when it gets KILL
-        self._ended: tuple[int, datetime] | None = None
 
     # -- the cycle
 
@@ -157,7 +155,7 @@ class Machine:
             self._events.take_up(record, now)
 
     def _end_hook(self, maintenance: Maintenance, plan: HookPlan, now: datetime) -> End | None:
-        """Note why the run has to end, and end it; end it again if it has to get KILL sooner than before."""
+        """Note why the run has to end, and end it."""
         run = maintenance.open_run
         if run is None:
             return None
@@ -168,12 +166,7 @@ class Machine:
             if run.ending is Cause.DEADLINE:
                 run.limit = now  # the hook is repeated if NotBefore moves behind this time
             self.records.note(now, "hook-ending", f"{run.title}: {reasons.ENDINGS[run.ending]}")
-        kill_after = plan.kill_after(run)
-        kill_at = now + timedelta(seconds=kill_after)
-        if self._ended is not None and self._ended[0] == run.number and self._ended[1] <= kill_at:
-            return None
-        self._ended = run.number, kill_at
-        return End(run, kill_after)
+        return End(run, plan.kill_after(run))
 
     def _begin_hook(self, maintenance: Maintenance, plan: HookPlan, now: datetime) -> HookRun | None:
         found = plan.next_hook() if maintenance.open_run is None else None
