@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from datetime import datetime, timedelta, timezone
-from typing import Callable, NamedTuple
+from typing import Callable
 
 # answers in a row that must agree before a date that contradicts this clock is accepted
 ANSWERS_NEEDED = 3
@@ -31,14 +31,6 @@ def wall_clock() -> datetime:
     return datetime.now(timezone.utc)
 
 
-class _Doubted(NamedTuple):
-    """A date that contradicts the clock, its time of arrival, and the number of answers in a row that agree."""
-
-    date: datetime
-    at: float
-    answers: int
-
-
 class ServerClock:
     """The server's clock, advanced by this host's monotonic clock between two answers.
 
@@ -58,13 +50,14 @@ class ServerClock:
         # the server's time at a moment of the monotonic clock; one value, since the poller's thread
         # reads it as well
         self._reference: tuple[datetime, float] | None = None
-        self._doubted: _Doubted | None = None
+        # the last dates that contradict this clock and agree with each other, each with its time of arrival
+        self._doubted: list[tuple[datetime, float]] = []
         self._logged_at = float("-inf")
 
     @property
     def is_doubtful(self) -> bool:
         """Return True if the latest date counts only when further answers agree."""
-        return self._doubted is not None
+        return bool(self._doubted)
 
     def doubts(self, server_time: datetime | None, at: float) -> bool:
         """Return True if one answer with this date, at this monotonic time, does not set the clock.
@@ -97,7 +90,7 @@ class ServerClock:
             return self._log_oddity(f"a date of the year {server_time.year}", "it is ignored", at)
         if self.doubts(server_time, at):
             return self._weigh(server_time, at)
-        self._doubted = None
+        self._doubted = []
         soonest, latest = server_time, server_time + _SECOND
         self._reference = (soonest if self._reference is None else min(max(self.at(at), soonest), latest), at)
         return None
@@ -109,16 +102,15 @@ class ServerClock:
         gives a warning, and only if it is more than _WORTH_LOGGING seconds off.
         """
         ahead = (server_time - self.at(at)).total_seconds()
-        doubted = self._doubted
-        if doubted is not None:
-            apart = (server_time - doubted.date).total_seconds() - (at - doubted.at)
-            doubted = doubted._replace(answers=doubted.answers + 1) if abs(apart) <= _AGREEMENT else None
-        doubted = doubted or _Doubted(server_time, at, 1)
-        if doubted.answers >= ANSWERS_NEEDED:
-            self._doubted, self._reference = None, (server_time, at)
+        if self._doubted:
+            date, arrived = self._doubted[0]
+            if abs((server_time - date).total_seconds() - (at - arrived)) > _AGREEMENT:
+                self._doubted = []
+        self._doubted.append((server_time, at))
+        if len(self._doubted) >= ANSWERS_NEEDED:
+            self._doubted, self._reference = [], (server_time, at)
             return None
-        self._doubted = doubted
-        if doubted.answers > 1 or abs(ahead) <= _WORTH_LOGGING:
+        if len(self._doubted) > 1 or abs(ahead) <= _WORTH_LOGGING:
             return None
         what = f"a date that is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} what was expected"
         return self._log_oddity(what, f"it counts when {ANSWERS_NEEDED} answers in a row agree", at)
