@@ -78,12 +78,12 @@ class Poller(threading.Thread):
         self._name_after = float("-inf")
         self._wake = threading.Event()
         self._approvals: collections.deque[ScheduledEvent] = collections.deque()
-        # the last good document, the time of its arrival, and whether no poll has failed since
+        # the last good document, its time of arrival, and whether the main loop has it: no poll has failed since
         self._last: EventDocument | None = None
         self._last_at = float("-inf")
-        self._last_poll_succeeded = False
+        self._is_known = False
         self._outcome = ""
-        self._deliver_next = self._deliver_unchanged = True
+        self._deliver_unchanged = True
         self._stuck_after = self._now() + STUCK_MARGIN
 
     def approve(self, event: ScheduledEvent) -> None:
@@ -166,17 +166,15 @@ class Poller(threading.Thread):
                 return
             # the next polls report it
         self._outcome = f"status 200, incarnation {document.incarnation}"
-        has_changed = self._last is None or _content(document) != _content(self._last)
-        self._last, self._last_at, self._last_poll_succeeded = document, dates[-1][1], True
-        if has_changed or self._deliver_next or self._deliver_unchanged or self._clock.differs(*dates[-1]):
-            self._deliver_next = False
+        is_known = self._is_known and self._last is not None and _content(document) == _content(self._last)
+        self._last, self._last_at, self._is_known = document, dates[-1][1], True
+        if not is_known or self._deliver_unchanged or self._clock.differs(*dates[-1]):
             self._inbox.put(lambda intake: intake.document_received(document, dates))
         else:
             self._health.last_good = self._clock.at(self._last_at)
 
     def _poll_failed(self, error: ImdsError, is_outage: bool) -> None:
-        self._deliver_next = True  # it reports the end of the failure
-        self._last_poll_succeeded = False
+        self._is_known = False  # the next document reports the end of the failure
         self._outcome = str(error)
         self._inbox.put(lambda intake: intake.poll_failed(error, is_outage))
 
@@ -193,7 +191,7 @@ class Poller(threading.Thread):
             self._inbox.put(lambda intake: intake.name_unavailable(reason))
             return
         self._needs_name = False
-        self._deliver_next = True  # the main loop could not assign earlier events to this VM
+        self._is_known = False  # the main loop could not assign earlier events to this VM
         found: str = name
         self._inbox.put(lambda intake: intake.name_resolved(found, vm_id))
 
@@ -212,7 +210,7 @@ class Poller(threading.Thread):
 
     def _is_unchanged(self, event: ScheduledEvent) -> bool:
         """Return True if the last poll succeeded and has the event unchanged, apart from NotBefore."""
-        now = self._last.find(event.event_id) if self._last is not None and self._last_poll_succeeded else None
+        now = self._last.find(event.event_id) if self._last is not None and self._is_known else None
         return now is not None and holds_unchanged(event, now)
 
 
