@@ -145,6 +145,7 @@ class VirtualRuns:
         self.settings = settings
         self._units = units
         self._watched: set[int] = set()
+        self._collected: list[int] = []
 
     def obstacle(self, seconds: float | None) -> str | None:
         return "the next boot" if self._units.is_going_down else None
@@ -176,11 +177,13 @@ class VirtualRuns:
     def collect_finished(self) -> list[tuple[int, RunResult]]:
         units = [self._units.by_number[number] for number in sorted(self._watched)]
         ended = [unit for unit in units if unit.has_ended]
-        self._watched.difference_update(unit.number for unit in ended)
+        self._collected += [unit.number for unit in ended]
+        self._watched.difference_update(self._collected)
         return [(unit.number, unit.result) for unit in ended]
 
-    def remove(self, number: int) -> None:
-        self._units.by_number.pop(number, None)
+    def remove_collected(self) -> None:
+        while self._collected:
+            self._units.by_number.pop(self._collected.pop(), None)
 
     def next_check_in(self) -> float | None:
         return None

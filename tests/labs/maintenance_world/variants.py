@@ -271,8 +271,7 @@ class FreesUnitsAtOnce(VirtualRuns):
 
     def collect_finished(self) -> list[tuple[int, RunResult]]:
         found = super().collect_finished()
-        for number, _result in found:
-            self.remove(number)
+        self.remove_collected()
         return found
 
 

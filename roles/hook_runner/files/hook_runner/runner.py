@@ -65,8 +65,6 @@ class Runner:
         self.waiting_for = ""
         self._runs, self._clock = runs, clock
         self._send_approval, self._hook_ended = send_approval, hook_ended
-        # runs whose results are in the records; systemd forgets them when these are on the disk
-        self._collected: list[int] = []
         known = store.records.state.vm
         own_name = known.name if known.is_of(store.boot) else ""
         self.machine = Machine(Host(settings, hooks, own_name, store.boot), store.records)
@@ -131,15 +129,13 @@ class Runner:
             run = maintenance.run(number) if maintenance else None
             if maintenance is not None and run is not None:
                 self._hook_ended(run, maintenance.event(run.event))
-            self._collected.append(number)
             self.records.has_changed = True  # the next good write lets systemd forget the run
 
     def _write(self) -> bool:
         has_finished = bool(self.records.finished)
         if not self.store.write():
             return False
-        while self._collected:
-            self._runs.remove(self._collected.pop())
+        self._runs.remove_collected()
         if has_finished:
             self.store.prune(self.settings.history_events)
         return True

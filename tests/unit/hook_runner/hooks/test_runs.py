@@ -25,7 +25,7 @@ def test_hook_gets_the_event_and_variables_and_its_output_and_status_are_kept(ru
     result = runs.run(hook, input=b'{"a": 1}', variables={"EVENT_ID": "ä b"})
     assert (result.exit_status, result.output, result.error) == (3, '{"a": 1} ä b\nerr\n', "")
     assert 0 <= result.seconds < 10
-    runs.hook_runs.remove(1)
+    runs.hook_runs.remove_collected()
     assert runs.files() == []
 
 
@@ -115,7 +115,7 @@ def test_what_a_hook_leaves_is_ended_when_its_result_is_recorded(runs: RunsHarne
     hook_runs = runs.restarted(kill_after=0.1)
     runs.start(runs.hook("sleep 60 &\n(trap '' TERM; while :; do sleep 0.05; done) &\nexit 0\n"), hook_runs=hook_runs)
     assert runs.result(hook_runs=hook_runs).exit_status == 0
-    hook_runs.remove(1)
+    hook_runs.remove_collected()
     wait_until(lambda: not marked(runs.mark), "the end of all processes")
 
 
@@ -156,5 +156,5 @@ def test_descriptors_of_runs_are_closed(runs: RunsHarness) -> None:
     before = len(os.listdir("/proc/self/fd"))
     for number in range(1, 4):
         runs.run(runs.hook("exit 0\n"), number=number)
-        runs.hook_runs.remove(number)
+        runs.hook_runs.remove_collected()
     assert len(os.listdir("/proc/self/fd")) == before

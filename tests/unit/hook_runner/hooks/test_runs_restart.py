@@ -81,7 +81,7 @@ def test_result_stays_until_it_was_recorded(runs: RunsHarness) -> None:
     for _daemon in range(2):
         later = runs.restarted()
         assert adopted(runs, later) and runs.result(hook_runs=later).exit_status == 6
-    later.remove(1)
+    later.remove_collected()
     wait_until(lambda: runs.systemd.units() == [], "the end of the unit")
     assert not adopted(runs) and runs.files() == []
 
@@ -127,7 +127,7 @@ def test_hook_has_run_once_and_is_known_or_has_not_run_whenever_the_daemon_is_ki
         found.append(adopted(runs, later))
         if found[-1]:
             assert runs.result(hook_runs=later).exit_status == 5
-            later.remove(1)
+            later.remove_collected()
             wait_until(lambda: runs.systemd.units() == [], "the end of the unit")
         assert (runs.folder / "ran").exists() is found[-1]
         if found[-1]:
@@ -231,7 +231,7 @@ def test_hook_outlives_its_daemon_and_its_run_directory(runs: RunsHarness) -> No
     assert adopted(runs)
     (runs.folder / "go").touch()
     assert runs.result().exit_status == 6
-    runs.hook_runs.remove(1)
+    runs.hook_runs.remove_collected()
     assert runs.run(runs.hook("exit 0\n"), number=2).exit_status == 0
 
 
@@ -256,7 +256,7 @@ def test_full_run_directory_delays_a_hook_and_then_it_runs_as_a_child(runs: Runs
         hook_runs.start(RunOrder(1, hook, b"given ", {"EVENT_ID": "E-1"}, 40, 5.0))
         ((number, result),) = wait_until(hook_runs.collect_finished, "the result")
         assert (number, result.exit_status, result.output) == (1, 0, "given E-1\n")
-        hook_runs.remove(1)
+        hook_runs.remove_collected()
         assert runs.systemd.units() == []
         (disk / "others").unlink()
         assert hook_runs.obstacle(40) is None and hook_runs.next_check_in() is None

@@ -197,12 +197,14 @@ class HookRuns:
                 ended.append((number, result))
         return ended
 
-    def remove(self, number: int) -> None:
-        """End the remaining processes of a run, and forget it, after its result has been recorded."""
-        ending = self._ended.pop(number).end()
-        if ending is not None:
-            self._ending[ending] = ""
-        self._unlink(number)
+    def remove_collected(self) -> None:
+        """End what is left of the runs whose results were collected, and are recorded; forget these runs."""
+        while self._ended:
+            number, run = self._ended.popitem()
+            ending = run.end()
+            if ending is not None:
+                self._ending[ending] = ""
+            self._unlink(number)
 
     def fileno(self) -> int:
         """Return the descriptor for poll(2): readable when a run may have ended; then call `collect_finished`."""

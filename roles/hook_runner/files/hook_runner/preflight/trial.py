@@ -115,7 +115,7 @@ def _run(settings: Settings, hook: Hook, number: int, input: bytes, variables: d
             if ended_early:
                 runs.stop(number)
             finished = runs.collect_finished()
-        runs.remove(number)
+        runs.remove_collected()
         runs.close()
     ((_number, result),) = finished
     return result._replace(error="it was ended early") if ended_early and result.exit_status != 0 else result
