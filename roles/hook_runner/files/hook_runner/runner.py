@@ -80,19 +80,9 @@ class Runner:
         return self.machine.records
 
     @property
-    def settings(self) -> Settings:
-        """The settings in force."""
-        return self.machine.host.settings
-
-    @property
-    def hooks(self) -> Hooks:
-        """The hooks in force."""
-        return self.machine.host.hooks
-
-    @property
-    def own_name(self) -> str:
-        """This VM's resource name; "" while it is unknown."""
-        return self.machine.host.own_name
+    def host(self) -> Host:
+        """The configuration in force, and the name of this VM."""
+        return self.machine.host
 
     @property
     def now(self) -> datetime:
@@ -114,7 +104,7 @@ class Runner:
         3. This is repeated until there are no effects, or only a write that failed and the end of a hook.
         """
         self._collect()
-        gates = open_gates(self.settings.gates, trusted_owners())
+        gates = open_gates(self.host.settings.gates, trusted_owners())
         for _number in range(_MOST_TICKS):
             effects = self.machine.tick(self._clock.now(), gates, self._may_begin())
             is_written = effects.write and self._write()
@@ -137,7 +127,7 @@ class Runner:
             return False
         self._runs.remove_collected()
         if has_finished:
-            self.store.prune(self.settings.history_events)
+            self.store.prune(self.host.settings.history_events)
         return True
 
     def _may_begin(self) -> bool:
@@ -170,15 +160,15 @@ class Runner:
         """Start a hook whose run is in the records."""
         maintenance, now = self.records.maintenance, self._clock.now()
         assert maintenance is not None
-        hook = next(each for each in self.hooks[run.stage] if each.name == run.name)
+        hook = next(each for each in self.host.hooks[run.stage] if each.name == run.name)
         # checked again: hours may have passed since the hooks were discovered
-        problem = permission_problem(hook.path, self.settings.hooks_directory, trusted_owners())
+        problem = permission_problem(hook.path, self.host.settings.hooks_directory, trusted_owners())
         if problem is not None:
             self.machine.runs.ended(run.number, not_run(Cause.REFUSED, problem), now)
             return
-        given, variables = input_of(run, maintenance, self.own_name, now)
+        given, variables = input_of(run, maintenance, self.host.own_name, now)
         record = maintenance.event(run.event)
-        most = self.settings.kill_after
+        most = self.host.settings.kill_after
         kill_after = seconds_to_kill(record, run.limit, most) if record and run.is_cut_short else most
         log.debug("%s: it runs %s with the variables %s", run.title, hook.path, " ".join(sorted(variables)))
         memo = json.dumps(to_json(run)).encode("ascii")
@@ -218,8 +208,8 @@ class Runner:
 
     def name_resolved(self, name: str, vm_id: str = "") -> None:
         """Take over this VM's name, unless it is configured, and its vmId. Set the records of another VM aside."""
-        host, known = self.machine.host, self.records.state.vm
-        name = self.settings.resource_name or name
+        host, known = self.host, self.records.state.vm
+        name = host.settings.resource_name or name
         if known.is_other(name, vm_id, host.boot):
             this, other = escape_surrogates(name), escape_surrogates(known.name)
             self.store.begin_anew(f"the records are those of the VM {other}, and this VM is {this}")
@@ -230,14 +220,14 @@ class Runner:
     def name_unavailable(self) -> None:
         """Use the stored name, because IMDS did not give one."""
         name = self.records.state.vm.name
-        if name and not self.own_name:
+        if name and not self.host.own_name:
             log.warning("IMDS does not give this VM's resource name; the daemon uses %s from its records", name)
-            self._use(self.machine.host._replace(own_name=name))
+            self._use(self.host._replace(own_name=name))
 
     def reconfigure(self, settings: Settings, hooks: Hooks) -> None:
         """Use other settings and hooks from now on; a hook that runs goes on."""
         self._runs.settings = settings
-        self._use(self.machine.host._replace(settings=settings, hooks=hooks))
+        self._use(self.host._replace(settings=settings, hooks=hooks))
 
     def _use(self, host: Host) -> None:
         self.machine.reconfigure(host, self._clock.now())

@@ -129,7 +129,7 @@ class Metrics:
         self._error = error
 
     def _show(self, runner: Runner, health: ImdsHealth) -> None:
-        self._begin_at_zero(runner.hooks)
+        self._begin_at_zero(runner.host.hooks)
         records, since = runner.records, runner.store.failing_since
         phase = "" if records.maintenance is None else runner.machine.phase
         for each in PHASES:
@@ -146,7 +146,7 @@ class Metrics:
         self._errors = health.errors.copy()
         # texts of IMDS may be invalid UTF-8
         events = collections.Counter(
-            (printable(record.event.event_type), str(affects_this_vm(record, runner.own_name)).lower())
+            (printable(record.event.event_type), str(affects_this_vm(record, runner.host.own_name)).lower())
             for record in records.known
         )
         for series in self._events.keys() - events.keys():

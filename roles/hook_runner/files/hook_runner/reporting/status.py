@@ -23,9 +23,9 @@ _HOOK_WAITS = "hook_waits"
 
 def to_data(runner: Runner, health: ImdsHealth) -> Json:
     """Return the state as JSON values; the control socket adds the version and `Configuration.as_data`."""
-    settings, store, pause = runner.settings, runner.store, runner.records.state.pause
+    settings, store, pause = runner.host.settings, runner.store, runner.records.state.pause
     return {
-        "vm": escape_surrogates(runner.own_name) or None,
+        "vm": escape_surrogates(runner.host.own_name) or None,
         "policy": settings.policy.name,
         "leader": settings.leader,
         "dry_run": settings.dry_run,
@@ -57,7 +57,7 @@ def not_recovered(runner: Runner) -> dict[str, int]:
     maintenance, now = runner.records.maintenance, runner.now
     if maintenance is None or maintenance.present:
         return {}
-    plan = HookPlan(runner.machine.host, maintenance, {}, now)
+    plan = HookPlan(runner.host, maintenance, {}, now)
     latest = {run.name: run.state for run in maintenance.runs if run.stage == RECOVER}
     failed = [hook for hook in plan.not_recovered() if latest.get(hook.name) in (FAILED, TIMEOUT, INTERRUPTED)]
     return {hook.name: max(0, int(((plan.retry_at(hook) or now) - now).total_seconds())) for hook in failed}
@@ -82,7 +82,7 @@ def summary(runner: Runner, health: ImdsHealth) -> str:
         shown.insert(0, "NOT RECOVERED" if not_recovered(runner) else runner.machine.phase)
     more = f", and {len(events) - 3} more" if len(events) > 3 else ""
     state = printable("; ".join(shown) or "no events")
-    return f"{paused}watching as {printable(runner.own_name or '?')}: {state}{more}"
+    return f"{paused}watching as {printable(runner.host.own_name or '?')}: {state}{more}"
 
 
 def _has_failed(event: Mapping[str, Any]) -> bool:
@@ -119,7 +119,7 @@ def _event(runner: Runner, record: EventRecord) -> Json:
     if runner.waiting_for and record.number != NO_EVENT:
         code, text = _HOOK_WAITS, f"the next hook waits for {runner.waiting_for}"
     return {
-        **event_data(record, runner.own_name),
+        **event_data(record, runner.host.own_name),
         "prepared": machine.prepared(record, runner.now),
         "seconds_left": int(record.event.seconds_left(runner.now)),
         "listed": sighting is not None and sighting.listed,

@@ -81,7 +81,7 @@ class ControlRequests:
         """Repeat or end the recovery; an id that is given has to be that of the maintenance, or of an event of it."""
         maintenance = self._runner.records.maintenance
         if request.get("id") is not None:
-            known = [] if maintenance is None else [history.maintenance_data(maintenance, self._runner.own_name)]
+            known = [] if maintenance is None else [history.maintenance_data(maintenance, self._runner.host.own_name)]
             if not history.matching(str(request["id"]), known):
                 return {"found": False}
         return {"found": True, **self._runner.recover(user, request.get("give_up") is True)._asdict()}

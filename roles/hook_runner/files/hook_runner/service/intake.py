@@ -53,12 +53,12 @@ class Intake:
     def name_resolved(self, name: str, vm_id: str) -> None:
         """Take over this VM's resource name, and its id or ""."""
         self.runner.name_resolved(name, vm_id)
-        log.info("this VM is %s", self.runner.own_name)
+        log.info("this VM is %s", self.runner.host.own_name)
 
     def name_unavailable(self, reason: str) -> None:
         """Note that IMDS did not return this VM's resource name."""
         self.runner.name_unavailable()
-        if not self.runner.own_name:
+        if not self.runner.host.own_name:
             self.health.name_unavailable(reason)
 
     def approval_answered(self, key: str, error: ImdsError | None) -> None:
