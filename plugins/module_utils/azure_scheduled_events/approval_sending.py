@@ -12,7 +12,7 @@ from . import release
 from .approval_plan import APPROVE, APPROVED, FAILED, NOT_FOUND, STARTED, ApprovalOutcome
 from .changes import holds_unchanged
 from .document import EventDocument
-from .errors import ImdsError, ImdsRefused
+from .errors import ImdsError
 from .receipts import Receipts
 from .session import ImdsSession
 from .timestamps import as_utc_text
@@ -105,7 +105,7 @@ def _events_after(session: ImdsSession, error: ImdsError) -> EventDocument | Non
 
 def _concerns_event(error: ImdsError) -> bool:
     """Return True if IMDS has refused the event, and not the request itself."""
-    return isinstance(error, ImdsRefused) and error.status == 400 and not error.supported_versions
+    return error.status == 400 and not error.supported_versions
 
 
 def _final(item: ApprovalOutcome, document: EventDocument, error: ImdsError | None) -> ApprovalOutcome | None:

@@ -16,26 +16,27 @@ class ImdsError(Exception):
     """IMDS gave no usable answer. The text names the request, the answer and the remedy, and is printable.
 
     Attributes:
-        endpoint: base URL of the request, or None if the error arose before a request.
         status: HTTP status of the answer, or None where there was none.
         retryable: whether the same request may succeed later without a change of configuration
             (docs/reference/scheduled-events.md 1.6).
         retry_after: seconds to wait, as the server requested, or None.
+        supported_versions: the api-versions that the answer to an unknown one named, newest first; else empty.
     """
 
     def __init__(
         self,
         message: str,
-        endpoint: str | None = None,
+        *,
         status: int | None = None,
         retryable: bool = True,
         retry_after: float | None = None,
+        supported_versions: tuple[str, ...] = (),
     ) -> None:
         super().__init__(printable(message))
-        self.endpoint = endpoint
         self.status = status
         self.retryable = retryable
         self.retry_after = retry_after
+        self.supported_versions = supported_versions
 
     def as_dict(self) -> dict[str, Any]:
         """Return the error as plain JSON values."""
@@ -49,29 +50,13 @@ class ImdsUnreachable(ImdsError):
         connected: whether a connection was established; False on a host without IMDS.
     """
 
-    def __init__(self, message: str, endpoint: str | None = None, connected: bool = False) -> None:
-        super().__init__(message, endpoint)
+    def __init__(self, message: str, *, connected: bool = False) -> None:
+        super().__init__(message)
         self.connected = connected
 
 
 class ImdsRefused(ImdsError):
-    """The answer has another HTTP status than 200.
-
-    Attributes:
-        supported_versions: the api-versions that a version error named, newest first; else empty.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        endpoint: str | None = None,
-        status: int | None = None,
-        retryable: bool = True,
-        retry_after: float | None = None,
-        supported_versions: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__(message, endpoint, status, retryable, retry_after)
-        self.supported_versions = supported_versions
+    """The answer has another HTTP status than 200."""
 
 
 class ImdsUnreadable(ImdsError):

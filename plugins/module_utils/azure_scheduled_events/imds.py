@@ -37,8 +37,6 @@ _UNKNOWN_VERSION = (400, 404)
 # seconds for which a version of a list is used before the first one is tried again, and after its last good answer:
 # an update of IMDS takes up to 70 (reference 1.6.7)
 _VERSION_KEPT, _VERSION_SILENT = 3600.0, 120.0
-
-
 # a longer document is parsed each time instead of being kept
 _KEPT_BODY = 1024 * 1024
 
@@ -130,9 +128,8 @@ class Imds:
             document = self._parsed(answer.body)
         except ImdsUnreadable as error:
             self._discard_discovered_endpoint()
-            raise ImdsUnreadable(
-                f"{self._endpoint} answered 200 to GET scheduledevents, but {error}", self._endpoint, 200
-            ) from error
+            text = f"{self._endpoint} answered 200 to GET scheduledevents, but {error}"
+            raise ImdsUnreadable(text, status=200) from error
         self._last_answer_at = self._clock()
         if version != self._version or not was_kept:
             self._version, self._version_until = version, self._last_answer_at + _VERSION_KEPT
@@ -213,16 +210,12 @@ class Imds:
         """
         request = Request("GET", _INSTANCE_PATH % INSTANCE_API_VERSION, _HEADERS)
         answer = self._exchange(request, self._timeout, within)
-        try:
-            document = json.loads(answer.body.decode("utf-8"), strict=False)
-        except (ValueError, RecursionError):
-            document = None
-        if not isinstance(document, dict):
+        document = _json_object(answer.body)
+        if document is None:
             raise ImdsUnreadable(
                 f"{self._endpoint} answered 200 to GET /metadata/instance, but the body is not a JSON object:"
                 f" it begins with {answer.body[:60]!r}",
-                self._endpoint,
-                200,
+                status=200,
             )
         return document
 
@@ -293,8 +286,7 @@ class Imds:
             text += "; IMDS is being updated, for up to 70 seconds"
         return ImdsRefused(
             text,
-            self._endpoint,
-            answer.status,
+            status=answer.status,
             retryable=answer.status not in _NOT_RETRYABLE,
             retry_after=_retry_after(answer),
             supported_versions=versions,
@@ -306,8 +298,7 @@ def _joined(refusals: list[ImdsRefused]) -> ImdsRefused:
     last = refusals[-1]
     return ImdsRefused(
         "none of the api-versions works: " + "; ".join(map(str, refusals)),
-        last.endpoint,
-        last.status,
+        status=last.status,
         retryable=any(error.retryable for error in refusals),
         retry_after=last.retry_after,
         supported_versions=next((error.supported_versions for error in refusals if error.supported_versions), ()),
@@ -320,14 +311,19 @@ def _discover_here(connect_timeout: float) -> str:
     return discover_endpoint(connect_timeout)
 
 
+def _json_object(body: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(body.decode("utf-8"), strict=False)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def _error_body(body: bytes) -> tuple[str, tuple[str, ...]]:
     """Return the message and the supported versions of an error answer; empty where it has none (reference 1.6)."""
-    try:
-        raw = json.loads(body.decode("utf-8"), strict=False)
-    except (ValueError, RecursionError):
+    raw = _json_object(body)
+    if raw is None:
         return ascii(body[:80].decode("utf-8", "replace")) if body.strip() else "", ()
-    if not isinstance(raw, dict):
-        return "", ()
     versions = raw.get("newest-versions")
     listed = tuple(item for item in versions if isinstance(item, str)) if isinstance(versions, list) else ()
     return str(raw.get("error", ""))[:300], listed[:20]

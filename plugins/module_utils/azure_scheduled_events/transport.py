@@ -233,8 +233,7 @@ class Transport:
             except (HTTPError, OSError, ValueError) as error:
                 raise ImdsUnreadable(
                     f"the answer of {self._endpoint} was cut short after {length} bytes: {_root_cause(error)}",
-                    self._endpoint,
-                    response.status,
+                    status=response.status,
                 ) from error
             if not piece:
                 break
@@ -242,8 +241,7 @@ class Transport:
             if length > self._max_bytes:
                 raise ImdsUnreadable(
                     f"the answer of {self._endpoint} is longer than {self._max_bytes} bytes and was not read",
-                    self._endpoint,
-                    response.status,
+                    status=response.status,
                 )
             pieces.append(piece)
         announced = response.headers.get("Content-Length", "")
@@ -251,8 +249,7 @@ class Transport:
         if announced.isdecimal() and announced.lstrip("0") != str(length).lstrip("0"):
             raise ImdsUnreadable(
                 f"the answer of {self._endpoint} was cut short: {length} of {announced} bytes came",
-                self._endpoint,
-                response.status,
+                status=response.status,
             )
         return b"".join(pieces)
 
@@ -262,20 +259,18 @@ class Transport:
         about = f"{request.method} {self._endpoint}{request.path}"
         if isinstance(error, ReadTimeoutError):
             state = "the answer did not end in time" if self._limit.answering else f"no answer within {total:g} s"
-            return ImdsUnreachable(f"{about}: {state}", self._endpoint, connected=True)
+            return ImdsUnreachable(f"{about}: {state}", connected=True)
         if isinstance(error, NewConnectionError):
             state = f"no connection ({_root_cause(error)})"
         elif isinstance(error, ConnectTimeoutError):
             state = f"no connection within {min(self._connect_timeout, total):g} s"
         else:
-            return ImdsUnreachable(
-                f"{about}: the connection broke ({_root_cause(error)})", self._endpoint, connected=True
-            )
-        return ImdsUnreachable(f"{about}: {state}; is this an Azure VM, and is the endpoint right?", self._endpoint)
+            return ImdsUnreachable(f"{about}: the connection broke ({_root_cause(error)})", connected=True)
+        return ImdsUnreachable(f"{about}: {state}; is this an Azure VM, and is the endpoint right?")
 
 
 def _unusable(endpoint: str, error: Exception) -> ImdsError:
-    return ImdsError(f"endpoint {endpoint!r} cannot be used: {error}", endpoint, retryable=False)
+    return ImdsError(f"endpoint {endpoint!r} cannot be used: {error}", retryable=False)
 
 
 def _root_cause(error: BaseException) -> BaseException:

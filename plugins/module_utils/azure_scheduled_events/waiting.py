@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Callable, Mapping, NamedTuple
 
 from .document import EventDocument, ScheduledEvent
-from .errors import ImdsError, ImdsRefused
+from .errors import ImdsError
 from .pacing import Pacer
 from .selection import Selection
 from .session import ANSWER_TIMEOUT, ImdsSession
@@ -120,7 +120,7 @@ def wait_for(
         try:
             seen = tracker.observe(poll(within, pacer.error is None and not confirming))
         except ImdsError as error:
-            if isinstance(error, ImdsRefused) and error.supported_versions and not error.retryable:
+            if error.supported_versions and not error.retryable:
                 raise
             last_error = error
             errors += 1

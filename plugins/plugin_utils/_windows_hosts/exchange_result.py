@@ -63,38 +63,35 @@ def read_response(result: Result, about: str, endpoint: str, max_bytes: int, has
     if "module_stdout" in result:
         # the result of Ansible where the output is not JSON, also after the end of the connection
         output = _shown(result.get("module_stderr") or result["module_stdout"] or "no output")
-        raise ImdsUnreachable(f"{about}: the module on the host returned no result: {output}", endpoint, connected=True)
+        raise ImdsUnreachable(f"{about}: the module on the host returned no result: {output}", connected=True)
     if result.get("failed"):
-        raise ImdsError(
-            f"{about}: the module on the host failed: {_shown(result.get('msg'))}", endpoint, retryable=has_worked
-        )
+        text = f"{about}: the module on the host failed: {_shown(result.get('msg'))}"
+        raise ImdsError(text, retryable=has_worked)
     if "failure" in result:
-        raise _failure(result["failure"], about, endpoint)
+        raise _failure(result["failure"], about)
     status: t.Any = result.get("status")
     headers: t.Any = result.get("headers")
     body = result.get("body")
     if not (_is_int(status) and 100 <= status <= 599 and isinstance(body, str) and _is_pairs(headers)):
-        raise ImdsUnreadable(f"{about}: the module on the host returned neither an answer nor a failure", endpoint)
+        raise ImdsUnreadable(f"{about}: the module on the host returned neither an answer nor a failure")
     if len(body) > (max_bytes + 2) // 3 * 4:
-        raise ImdsUnreadable(f"the answer of {endpoint} is longer than {max_bytes} bytes and was not read", endpoint)
+        raise ImdsUnreadable(f"the answer of {endpoint} is longer than {max_bytes} bytes and was not read")
     try:
         content = base64.b64decode(body, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise ImdsUnreadable(f"{about}: the body that the host returned is not base64", endpoint, status) from error
+        raise ImdsUnreadable(f"{about}: the body that the host returned is not base64", status=status) from error
     return Response(status, Headers((name, value) for name, value in headers), content)
 
 
-def _failure(failure: t.Any, about: str, endpoint: str) -> ImdsError:
+def _failure(failure: t.Any, about: str) -> ImdsError:
     if not isinstance(failure, dict):
-        return ImdsUnreadable(f"{about}: the module on the host returned a failure without a kind", endpoint)
+        return ImdsUnreadable(f"{about}: the module on the host returned a failure without a kind")
     message = _shown(failure.get("message"))
     if failure.get("kind") == "unreadable":
-        return ImdsUnreadable(f"{about}: {message}", endpoint)
+        return ImdsUnreadable(f"{about}: {message}")
     if failure.get("connected") is True:
-        return ImdsUnreachable(f"{about}: {message}", endpoint, connected=True)
-    return ImdsUnreachable(
-        f"{about}: no connection ({message}); is this an Azure VM, and is the endpoint right?", endpoint
-    )
+        return ImdsUnreachable(f"{about}: {message}", connected=True)
+    return ImdsUnreachable(f"{about}: no connection ({message}); is this an Azure VM, and is the endpoint right?")
 
 
 def _is_int(value: t.Any) -> bool:

@@ -57,9 +57,8 @@ def _probe(module: HostModule, endpoint: str, seconds: float) -> Result:
     try:
         return module.run(dict(options, headers={"Metadata": "true"}), seconds)
     except ConnectionLost as error:
-        raise ImdsUnreachable(
-            f"the connection to the host was lost in the search for IMDS: {error}", endpoint, connected=True
-        ) from error
+        text = f"the connection to the host was lost in the search for IMDS: {error}"
+        raise ImdsUnreachable(text, connected=True) from error
 
 
 def _is_accepted(result: Result) -> bool:

@@ -68,9 +68,8 @@ class HostTransport:
             result = self._module.run(options, options.get("repeat_for", 0.0) + total + rest)
         except ConnectionLost as error:
             self.requests_sent += 1
-            raise ImdsUnreachable(
-                f"{about}: the connection to the host was lost: {error}", self._endpoint, connected=True
-            ) from error
+            text = f"{about}: the connection to the host was lost: {error}"
+            raise ImdsUnreachable(text, connected=True) from error
         self.requests_sent += requests_sent(result)
         response = read_response(result, about, self._endpoint, self._max_bytes, self._has_worked)
         self._has_worked = True

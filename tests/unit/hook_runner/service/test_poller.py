@@ -28,7 +28,7 @@ TWO = parse_document(
 )
 EVENT = TWO._replace(events=TWO.events[:1])
 GROWN = EVENT._replace(events=(EVENT.events[0]._replace(resources=("vm1", "vm2")),))
-SICK = ImdsRefused("answered 503", "http://127.0.0.1", 503)
+SICK = ImdsRefused("answered 503", status=503)
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 Says = Callable[[float], EventDocument | Exception]
 
@@ -186,7 +186,7 @@ def test_name_is_requested_until_it_is_known_and_then_the_document_is_delivered_
 
 
 def error(status: int, **more: Any) -> ImdsRefused:
-    return ImdsRefused(f"answered {status}", "http://127.0.0.1", status, **more)
+    return ImdsRefused(f"answered {status}", status=status, **more)
 
 
 TRANSIENT: list[ImdsError] = [
