@@ -14,6 +14,8 @@ from .options import as_list, parse_text
 DEFAULT_ENDPOINT = "http://169.254.169.254"
 AUTO = "auto"
 
+# a name, or an address of IPv6
+_HOST = re.compile(r"[0-9a-z_-]{1,63}(?:\.[0-9a-z_-]{1,63})*\.?|[0-9a-f.]*:[0-9a-f:.]*")
 _API_VERSION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:-[a-z]+)?")
 _MOST_API_VERSIONS = 4
 
@@ -31,7 +33,7 @@ def parse_endpoint(value: Any) -> str:
         parts = urlsplit(text)
         sound = (
             parts.scheme == "http"
-            and bool(parts.hostname)
+            and _HOST.fullmatch(parts.hostname or "") is not None
             and (parts.port is None or parts.port > 0)
             and parts.path in ("", "/")
             and not (parts.query or parts.fragment or parts.username)

@@ -20,13 +20,7 @@ from .errors import ImdsError, ImdsUnreachable, ImdsUnreadable
 try:
     from urllib3.connection import HTTPConnection
     from urllib3.connectionpool import HTTPConnectionPool
-    from urllib3.exceptions import (
-        ConnectTimeoutError,
-        HTTPError,
-        LocationParseError,
-        NewConnectionError,
-        ReadTimeoutError,
-    )
+    from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ReadTimeoutError
     from urllib3.util import Timeout
 
     REQUESTS_IMPORT_ERROR: str | None = None
@@ -141,10 +135,7 @@ def _limited_pool(endpoint: str, limit: _Deadline) -> HTTPConnectionPool:
         ConnectionCls = Connection
 
     parts = urlsplit(endpoint)
-    try:
-        return Pool(parts.hostname or "", parts.port, maxsize=1)
-    except LocationParseError as error:
-        raise _unusable(endpoint, error) from error
+    return Pool(parts.hostname or "", parts.port, maxsize=1)
 
 
 class Transport:
@@ -180,7 +171,6 @@ class Transport:
         in seconds until the answer begins, ``rest`` in seconds for all that follows its first byte.
 
         Raises:
-            ImdsError: the request cannot be sent to this endpoint.
             ImdsUnreachable: no whole answer came in time.
             ImdsUnreadable: the answer was cut short, or is longer than ``max_bytes``.
         """
@@ -214,6 +204,7 @@ class Transport:
             timeout=Timeout(connect=min(self._connect_timeout, total), read=total),
             preload_content=False,
             decode_content=False,
+            enforce_content_length=True,
         )
         try:
             return Response(response.status, response.headers, self._body(response))
@@ -223,7 +214,7 @@ class Transport:
             raise
 
     def _body(self, response: Any) -> bytes:
-        pieces = []
+        pieces: list[bytes] = []
         length = 0
         while True:
             try:
@@ -231,31 +222,17 @@ class Transport:
             except ReadTimeoutError:
                 raise
             except (HTTPError, OSError, ValueError) as error:
-                raise ImdsUnreadable(
-                    f"the answer of {self._endpoint} was cut short after {length} bytes: {_root_cause(error)}",
-                    status=response.status,
-                ) from error
+                text = f"the answer of {self._endpoint} was cut short after {length} bytes: {_root_cause(error)}"
+                raise ImdsUnreadable(text, status=response.status) from error
             if not piece:
-                break
+                return b"".join(pieces)
             length += len(piece)
             if length > self._max_bytes:
-                raise ImdsUnreadable(
-                    f"the answer of {self._endpoint} is longer than {self._max_bytes} bytes and was not read",
-                    status=response.status,
-                )
+                text = f"the answer of {self._endpoint} is longer than {self._max_bytes} bytes and was not read"
+                raise ImdsUnreadable(text, status=response.status)
             pieces.append(piece)
-        announced = response.headers.get("Content-Length", "")
-        # compared as text: a number may have more digits than int() takes
-        if announced.isdecimal() and announced.lstrip("0") != str(length).lstrip("0"):
-            raise ImdsUnreadable(
-                f"the answer of {self._endpoint} was cut short: {length} of {announced} bytes came",
-                status=response.status,
-            )
-        return b"".join(pieces)
 
     def _failure(self, error: Exception, request: Request, total: float) -> ImdsError:
-        if isinstance(error, LocationParseError):
-            return _unusable(self._endpoint, error)
         about = f"{request.method} {self._endpoint}{request.path}"
         if isinstance(error, ReadTimeoutError):
             state = "the answer did not end in time" if self._limit.answering else f"no answer within {total:g} s"
@@ -269,17 +246,7 @@ class Transport:
         return ImdsUnreachable(f"{about}: {state}; is this an Azure VM, and is the endpoint right?")
 
 
-def _unusable(endpoint: str, error: Exception) -> ImdsError:
-    return ImdsError(f"endpoint {endpoint!r} cannot be used: {error}", retryable=False)
-
-
 def _root_cause(error: BaseException) -> BaseException:
     """Return the innermost exception of those that urllib3 has wrapped."""
-    seen = set()
-    while id(error) not in seen:
-        seen.add(id(error))
-        inner = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-        if inner is None:
-            break
-        error = inner
-    return error
+    inner = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return error if inner is None else _root_cause(inner)
