@@ -124,12 +124,15 @@ class ScheduledEvent(NamedTuple):
             ValueError: a field is missing or unknown, or its value cannot be used.
         """
         try:
-            not_before, duration = data["not_before"], data["duration"]
+            not_before, unreadable = parse_not_before(data["not_before"])
+            if unreadable:
+                raise ValueError(f"not a stored event: {unreadable}")
+            duration = data["duration"]
             fields = dict(
                 data,
                 event_id=str(data["event_id"]),
                 resources=tuple(map(str, data["resources"])),
-                not_before=None if not_before is None else _stored_time(not_before),
+                not_before=not_before,
                 duration=None if duration is None else timedelta(seconds=duration),
             )
             return cls(**fields)
@@ -220,14 +223,6 @@ class _Warnings:
 
     def texts(self) -> tuple[str, ...]:
         return tuple(self._texts)
-
-
-def _stored_time(text: str) -> datetime:
-    # Python before 3.11 does not read the Z
-    time = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
-    if time.tzinfo is None:
-        raise ValueError(f"the time {text} has no zone")
-    return time
 
 
 def _load(text: str | bytes) -> dict[str, Any]:

@@ -292,7 +292,10 @@ def test_a_stored_event_is_read_back_without_loss(changes):
     assert ScheduledEvent.from_json(json.loads(json.dumps(found.to_json()))) == found
 
 
-@pytest.mark.parametrize("text", ["2026-11-21T10:15:00Z", "2026-11-21T10:15:00+00:00", "2026-11-21T11:15:00+01:00"])
+@pytest.mark.parametrize(
+    "text",
+    ["2026-11-21T10:15:00Z", "2026-11-21T10:15:00+00:00", "2026-11-21T11:15:00+01:00", "2026-11-21T10:15:00"],
+)
 def test_the_time_of_a_stored_event_is_read_in_every_spelling_in_use(text):
     found, _warnings = only()
     assert ScheduledEvent.from_json(dict(found.to_json(), not_before=text)) == found
@@ -302,7 +305,6 @@ def test_the_time_of_a_stored_event_is_read_in_every_spelling_in_use(text):
     "changes",
     [
         {"not_before": "soon"},
-        {"not_before": "2026-11-21T10:15:00"},
         {"not_before": 7},
         {"duration": "long"},
         {"duration": 1e300},
@@ -312,7 +314,7 @@ def test_the_time_of_a_stored_event_is_read_in_every_spelling_in_use(text):
 )
 def test_a_stored_event_with_an_unusable_field_raises_value_error(changes):
     found, _warnings = only()
-    with pytest.raises(ValueError, match=r"not a stored event|time|isoformat"):
+    with pytest.raises(ValueError, match="not a stored event"):
         ScheduledEvent.from_json(dict(found.to_json(), **changes))
 
 
