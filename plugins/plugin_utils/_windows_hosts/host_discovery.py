@@ -10,8 +10,8 @@ import binascii
 import time
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.dhcp_options import (
-    distinct_addresses,
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import (
+    windows_dhcp_leases,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.discovery import (
     discover_endpoint,
@@ -76,4 +76,4 @@ def _leased_addresses(result: Result, now: float) -> list[str]:
             values.append(base64.b64decode(text, validate=True))
         except (binascii.Error, ValueError, TypeError):
             continue
-    return distinct_addresses(values, now)
+    return windows_dhcp_leases.distinct_addresses(values, now)
