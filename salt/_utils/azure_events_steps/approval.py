@@ -7,8 +7,8 @@ from __future__ import annotations
 import logging
 from typing import Any, Mapping, Sequence
 
+from azure_scheduled_events.approval import send_approvals
 from azure_scheduled_events.approval_plan import APPROVE, NOT_FOUND, ApprovalOutcome
-from azure_scheduled_events.approval_sending import send_approvals
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.identity import vm_key
 from azure_scheduled_events.receipts import Receipts

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from azure_scheduled_events import Imds, Selection, Tracker
+from azure_scheduled_events.approval import send_approvals
 from azure_scheduled_events.approval_plan import ApprovalCriteria, ApprovalOutcome, plan_approvals
-from azure_scheduled_events.approval_sending import send_approvals
 from azure_scheduled_events.receipts import Receipts
 from azure_scheduled_events.session import ConnectionOptions, ImdsSession
 from support.simulator_process import Simulator
