@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from .policy import Policy, PolicyError, SourceLocation
-from .yaml_lines import YamlError, load_with_lines, read_text
+from .policy import Policy, SourceLocation
+from .yaml_lines import load_with_lines, read_text
 
 # bytes
 _LONGEST = 64 * 1024
@@ -15,27 +15,20 @@ def load_policy(path: str) -> Policy:
     """Return the policy in a file.
 
     Raises:
-        PolicyError: the file cannot be read, or ``parse_policy`` raised it.
+        ValueError: the file cannot be read, or ``parse_policy`` raised it.
     """
-    try:
-        text = read_text(path, "policy file")
-    except YamlError as error:
-        raise PolicyError(str(error)) from error
-    return parse_policy(text, path)
+    return parse_policy(read_text(path, "policy file"), path)
 
 
 def parse_policy(text: str, name: str) -> Policy:
     """Return the policy in YAML text; ``name`` is that of the file, for error texts.
 
     Raises:
-        PolicyError: the text is longer than 64 KiB, is not YAML, or is not a policy.
+        ValueError: the text is longer than 64 KiB, is not YAML, or is not a policy.
     """
     if len(text.encode("utf-8", "replace")) > _LONGEST:
-        raise PolicyError(f"{name}: a policy of more than 64 KiB; divide it, or remove rules")
-    try:
-        located = load_with_lines(text, name, "policy file")
-    except YamlError as error:
-        raise PolicyError(str(error)) from error
+        raise ValueError(f"{name}: a policy of more than 64 KiB; divide it, or remove rules")
+    located = load_with_lines(text, name, "policy file")
     if located is None:
-        raise PolicyError(f"{name}:1: the policy is empty")
+        raise ValueError(f"{name}:1: the policy is empty")
     return Policy.from_mapping(located.data, SourceLocation(name, located.lines))

@@ -7,10 +7,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 
-class YamlError(ValueError):
-    """A file that cannot be read, or is not YAML of plain data; the text names the file, and the line if known."""
-
-
 class YamlSource(NamedTuple):
     """Plain data, and the line of every key and item, counted from 1, by its path of keys and indexes."""
 
@@ -19,12 +15,12 @@ class YamlSource(NamedTuple):
 
 
 def read_text(path: str, kind: str) -> str:
-    """Return the text of a file, else raise YamlError; ``kind`` names the kind of file in the error."""
+    """Return the text of a file, else raise ValueError; ``kind`` names the kind of file in the error."""
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
-        raise YamlError(f"{kind} {path} cannot be read: {error}") from error
+        raise ValueError(f"{kind} {path} cannot be read: {error}") from error
 
 
 def load_with_lines(text: str, name: str, kind: str) -> YamlSource | None:
@@ -33,12 +29,12 @@ def load_with_lines(text: str, name: str, kind: str) -> YamlSource | None:
     ``name`` and ``kind`` are those of the file, for error texts.
 
     Raises:
-        YamlError: the text is not YAML of plain data without aliases, or PyYAML is missing.
+        ValueError: the text is not YAML of plain data without aliases, or PyYAML is missing.
     """
     try:
         import yaml  # only readers of a file need PyYAML
     except ImportError as error:
-        raise YamlError(f"{kind} {name}: the Python library PyYAML is not installed on this host") from error
+        raise ValueError(f"{kind} {name}: the Python library PyYAML is not installed on this host") from error
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         if node is None:
@@ -49,9 +45,9 @@ def load_with_lines(text: str, name: str, kind: str) -> YamlSource | None:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark is not None else ""
         problem = getattr(error, "problem", None) or error
-        raise YamlError(f"{name}{line}: not YAML: {problem}") from None
+        raise ValueError(f"{name}{line}: not YAML: {problem}") from None
     except RecursionError:
-        raise YamlError(f"{name}: nested too deeply") from None
+        raise ValueError(f"{name}: nested too deeply") from None
 
 
 # Python does not print integers of more than 4,300 digits
@@ -68,7 +64,7 @@ class _NodeReader:
         self.lines: dict[tuple[object, ...], int] = {}
 
     def read(self, node: Any, path: tuple[object, ...]) -> Any:
-        """Return the data of a node; raise YamlError for an alias, a repeated key, or a value other than plain data."""
+        """Return the data of a node; raise ValueError for an alias, a repeated key, or other than plain data."""
         self._refuse_alias(node)
         self.lines.setdefault(path, _line(node))
         if node.id == "sequence":
@@ -104,8 +100,8 @@ class _NodeReader:
             raise self._error(node, "an alias refers to this value; write the value out in each place")
         self._read.add(id(node))
 
-    def _error(self, node: Any, problem: str) -> YamlError:
-        return YamlError(f"{self._name}:{_line(node)}: {problem}")
+    def _error(self, node: Any, problem: str) -> ValueError:
+        return ValueError(f"{self._name}:{_line(node)}: {problem}")
 
 
 def _line(node: Any) -> int:

@@ -9,7 +9,7 @@ import stat
 from typing import Any
 
 from azure_scheduled_events.approval_plan import ApprovalCriteria
-from azure_scheduled_events.policy import Policy, PolicyError
+from azure_scheduled_events.policy import Policy
 from azure_scheduled_events.policy_file import parse_policy
 from azure_scheduled_events.selection import Selection
 
@@ -37,8 +37,7 @@ def parse_criteria(
         show_content: whether errors may quote the policy file.
 
     Raises:
-        ValueError: an argument is invalid, the arguments exclude each other, or none selects an
-            event. PolicyError is one.
+        ValueError: an argument is invalid, the arguments exclude each other, or none selects an event.
     """
     chosen = (selection.event_ids, selection.types, selection.statuses, selection.sources, policy, policy_file)
     if all(value is None for value in chosen):
@@ -56,7 +55,7 @@ def _load_policy(path: str, show_content: bool) -> Policy:
     text = _read_text(path, "policy_file")
     try:
         return parse_policy(text, path)
-    except PolicyError as error:
+    except ValueError as error:
         if show_content:
             raise
         raise ValueError(f"policy_file: {path} is not a policy; run salt-call on the minion for the error") from error

@@ -13,9 +13,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.conditions import (
     PolicyContext,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import (
-    PolicyError,
-)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy_file import (
     load_policy,
     parse_policy,
@@ -85,16 +82,16 @@ def test_a_file_is_read(tmp_path):
     ],
 )
 def test_invalid_file_is_refused_with_file_line_and_key(text, complaint):
-    with pytest.raises(PolicyError, match=complaint):
+    with pytest.raises(ValueError, match=complaint):
         parse_policy(text, "p.yml")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    with pytest.raises(PolicyError, match="absent.yml cannot be read"):
+    with pytest.raises(ValueError, match="absent.yml cannot be read"):
         load_policy(str(tmp_path / "absent.yml"))
     binary = tmp_path / "binary.yml"
     binary.write_bytes(b"\xff\xfe\x00rules")
-    with pytest.raises(PolicyError, match="binary.yml cannot be read"):
+    with pytest.raises(ValueError, match="binary.yml cannot be read"):
         load_policy(str(binary))
 
 
