@@ -22,9 +22,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     ApprovalCriteria,
     ApprovalOutcome,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    escape_surrogates,
-)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy_file import (
     load_policy,
 )
@@ -53,7 +50,7 @@ def approval_diff(done: ApprovalResult) -> Result:
 
     def state(listed: list[ApprovalOutcome], good: tuple[str, ...]) -> dict[str, str]:
         return {
-            escape_surrogates(item.event_id): "approved" if item.outcome in good else "not approved"
+            item.event_id: "approved" if item.outcome in good else "not approved"
             for item in listed
             if item.event_id in shown
         }

@@ -22,7 +22,7 @@ from .approval_plan import (
     plan_approvals,
 )
 from .changes import holds_unchanged
-from .document import EventDocument, escape_surrogates
+from .document import EventDocument
 from .errors import ImdsError
 from .printable import printable
 from .receipts import Receipts
@@ -53,7 +53,7 @@ class ApprovalResult(NamedTuple):
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON values; planned approvals are listed as approved."""
-        approved = [escape_surrogates(item.event_id) for item in self.items if item.outcome in (APPROVE, APPROVED)]
+        approved = [item.event_id for item in self.items if item.outcome in (APPROVE, APPROVED)]
         return {
             "changed": bool(approved),
             "approvals": [item.as_dict() for item in self.items],

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
-from typing import Any, Iterable, Mapping, NamedTuple, overload
+from typing import Any, Iterable, Mapping, NamedTuple
 
 from .errors import ImdsUnreadable
 from .event_types import EVENT_TYPES
@@ -34,24 +34,16 @@ _MOST_BRACKETS = 200000
 _MOST_WARNINGS = 100
 
 
-@overload
-def escape_surrogates(text: str) -> str: ...
-
-
-@overload
-def escape_surrogates(text: None) -> None: ...
-
-
-def escape_surrogates(text: str | None) -> str | None:
+def escape_surrogates(text: str) -> str:
     """Return the text with lone surrogates escaped: JSON allows them, terminals and Ansible do not accept them."""
-    return None if text is None else text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class ScheduledEvent(NamedTuple):
-    """One entry of ``Events``.
+    """One entry of ``Events``; lone surrogates in its texts are escaped.
 
     Attributes:
-        event_id: as IMDS wrote it, to be sent back unchanged; compare with :attr:`key`.
+        event_id: as IMDS wrote it, to be sent back; compare with :attr:`key`.
         event_type: one of EVENT_TYPES in their own spelling, or an unknown value as it came; ""
             where missing.
         status: "Scheduled" or "Started", or an unknown value as it came; "" where missing.
@@ -91,34 +83,25 @@ class ScheduledEvent(NamedTuple):
         return max(0.0, (self.not_before - now).total_seconds())
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the shape that modules and Salt functions show: plain JSON values, times in ISO 8601 UTC."""
+        """Return plain JSON values, with times in ISO 8601 UTC; :meth:`from_json` reads them back.
+
+        Modules and Salt functions show this shape, and records store it.
+        """
         return {
-            "event_id": escape_surrogates(self.event_id),
-            "event_type": escape_surrogates(self.event_type),
-            "status": escape_surrogates(self.status),
-            "resources": [escape_surrogates(name) for name in self.resources],
-            "resource_type": escape_surrogates(self.resource_type),
+            "event_id": self.event_id,
+            "event_type": self.event_type,
+            "status": self.status,
+            "resources": list(self.resources),
+            "resource_type": self.resource_type,
             "not_before": None if self.not_before is None else as_utc_text(self.not_before),
-            "description": escape_surrogates(self.description),
-            "source": escape_surrogates(self.source),
+            "description": self.description,
+            "source": self.source,
             "duration_seconds": None if self.duration is None else int(self.duration.total_seconds()),
         }
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields as JSON values without loss, for storage; :meth:`from_json` reads them back.
-
-        NotBefore has the same form as in :meth:`as_dict`, because Salt's grain shows it as it is stored.
-        """
-        return dict(
-            self._asdict(),
-            resources=list(self.resources),
-            not_before=None if self.not_before is None else as_utc_text(self.not_before),
-            duration=None if self.duration is None else self.duration.total_seconds(),
-        )
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ScheduledEvent:
-        """Return the event that :meth:`to_json` stored.
+        """Return the event of a value of :meth:`as_dict`.
 
         Raises:
             ValueError: a field is missing or unknown, or its value cannot be used.
@@ -127,9 +110,9 @@ class ScheduledEvent(NamedTuple):
             not_before, unreadable = parse_not_before(data["not_before"])
             if unreadable:
                 raise ValueError(f"not a stored event: {unreadable}")
-            duration = data["duration"]
-            fields = dict(
-                data,
+            fields = dict(data)
+            duration = fields.pop("duration_seconds")
+            fields.update(
                 event_id=str(data["event_id"]),
                 resources=tuple(map(str, data["resources"])),
                 not_before=not_before,
@@ -259,6 +242,7 @@ def _event(entry: Any, index: int, notes: _Warnings) -> tuple[ScheduledEvent, bo
     if not isinstance(event_id, str) or not event_id.strip() or len(event_id) > _LONGEST_ID:
         notes.add(f"entry {index} of Events has no usable EventId ({_preview(event_id)}); left out")
         return None
+    event_id = escape_surrogates(event_id)
     about = f"event {event_id!r}: "
     status = _known_value(entry, "EventStatus", EVENT_STATUSES, about, notes)
     not_before, warning = parse_not_before(entry.get("NotBefore"))
@@ -324,8 +308,10 @@ def _known_value(
 
 def _text(entry: dict[str, Any], name: str, about: str, notes: _Warnings) -> str | None:
     value = entry.get(name)
-    if value is None or isinstance(value, str):
-        return value
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return escape_surrogates(value)
     notes.add(f"{about}{name} is {_json_type_name(value)}, not a text")
     return _preview(value)
 
@@ -348,7 +334,7 @@ def _resources(value: Any, about: str, notes: _Warnings) -> tuple[tuple[str, ...
             notes.add(f"{about}Resources holds {_json_type_name(item)}, not a name")
             item = _preview(item)
             readable = False
-        names.append(item)
+        names.append(escape_surrogates(item))
     return tuple(names), readable
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Mapping
 
-from .document import ScheduledEvent
+from .document import ScheduledEvent, escape_surrogates
 from .errors import OwnNameUnknown
 
 
@@ -37,7 +37,7 @@ def fault_domain_of(instance: Mapping[str, Any]) -> str:
 def _compute_text(instance: Mapping[str, Any], member: str) -> str:
     compute = instance.get("compute")
     value = compute.get(member) if isinstance(compute, Mapping) else None
-    return value if isinstance(value, str) else ""
+    return escape_surrogates(value) if isinstance(value, str) else ""
 
 
 def own_name_in(resource: str) -> str:

@@ -94,7 +94,7 @@ class Job:
             "event_id": escape_surrogates(self.event_id),
             "outcome": outcome,
             "reason": escape_surrogates(reason),
-            "resource_name": escape_surrogates(self.name),
+            "resource_name": self.name,
         }
         if self.stage == APPROVE:
             return short

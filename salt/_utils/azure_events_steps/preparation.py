@@ -10,7 +10,6 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any
 
-from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.timestamps import as_utc_text
 
@@ -138,9 +137,6 @@ def _already(job: Job, found: Record) -> dict[str, Any]:
 
 
 def _prepared_for(found: Record) -> str:
-    names = ", ".join(
-        escape_surrogates(reason.event_id) or "by hand"
-        for reason in found.reasons
-        if found.state_of(reason) == record.PREPARED
-    )
+    prepared = [reason for reason in found.reasons if found.state_of(reason) == record.PREPARED]
+    names = ", ".join(reason.event_id or "by hand" for reason in prepared)
     return f"this minion is prepared already ({names}) since {found.prepared_at}"

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.tracking import GONE_AFTER_A_RETURN, Tracker
 
@@ -127,7 +126,7 @@ def _kept(job: Job, found: Record, reasons: tuple[Reason, ...], listed: Sequence
     """Return the answer while an event is listed that the minion is prepared for."""
     if not job.by_hand and found.find(job.key) is None:
         return job.answer(answers.NOT_PREPARED, _UNKNOWN)
-    names = ", ".join(escape_surrogates(reason.event_id) for reason in listed)
+    names = ", ".join(reason.event_id for reason in listed)
     changed = found.find(job.key) != next((reason for reason in reasons if reason.key == job.key), None)
     return job.answer(
         answers.STILL_LISTED, f"events that this minion is prepared for are not over: {names}", changed=changed

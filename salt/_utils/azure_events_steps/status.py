@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any, Mapping
 
-from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.identity import affects
 from azure_scheduled_events.tracking import Sighting
@@ -48,7 +47,7 @@ def status(minion: Minion, event_id: str | None = None, problem: str = "") -> di
                 if (_may_affect(sighting, seen.name) if event_id is None else key == event_id.casefold())
             ]
             answer.update(
-                resource_name=escape_surrogates(seen.name),
+                resource_name=seen.name,
                 available=True,
                 complete=seen.tracked.document.complete,
                 incarnation=seen.tracked.document.incarnation,
@@ -80,14 +79,14 @@ def _record(minion: Minion, found: Record, reason: Reason, sighting: Sighting | 
         # a preparation for an earlier type of the event may not count for it
         reason = reason._replace(event_type=sighting.event.event_type)
     return {
-        "event_id": escape_surrogates(reason.event_id),
+        "event_id": reason.event_id,
         "state": found.state_of(reason),
         "boot": found.boot,
         "this_boot": found.boot != "" and found.boot == minion.boot,
         "prepared_at": found.prepared_at,
         "steps_done": found.steps_done,
         "why_not": found.why_not,
-        "resources": [escape_surrogates(name) for name in reason.resources],
-        "event_type": escape_surrogates(reason.event_type),
+        "resources": list(reason.resources),
+        "event_type": reason.event_type,
         "over": reason.over,
     }

@@ -13,14 +13,11 @@ from .ledger import MAX_ENDED, Entry, Ledger, Notice
 
 
 def ledger_to_json(ledger: Ledger) -> dict[str, Any]:
-    """Return the ledger as JSON values, ended events before present ones.
-
-    Unlike the shape that is sent, event IDs stay as IMDS wrote them.
-    """
+    """Return the ledger as JSON values, ended events before present ones."""
     items = [
         dict(
             entry.notice._asdict(),
-            event=entry.notice.event.to_json(),
+            event=entry.notice.event.as_dict(),
             meant=entry.selected,
             announced=entry.announced,
         )

@@ -70,7 +70,7 @@ def _by_key(data: Any) -> dict[str, EventRecord]:
 
 # a value of any other type, also a Cause, is one of JSON
 _WRITE: dict[type, Callable[[Any], Any]] = {
-    ScheduledEvent: ScheduledEvent.to_json,
+    ScheduledEvent: ScheduledEvent.as_dict,
     datetime: datetime.isoformat,
     frozenset: sorted,
     list: lambda values: [to_json(each) for each in values],

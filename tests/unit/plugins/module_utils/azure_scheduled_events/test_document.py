@@ -270,12 +270,10 @@ def test_a_malformed_document_has_few_and_short_warnings():
     assert max(map(len, parsed.warnings)) < 1010 and "not listed" in parsed.warnings[-1]
 
 
-def test_lone_surrogates_are_escaped_for_display_and_kept_for_sending():
+def test_lone_surrogates_are_escaped():
     found, _warnings = only(EventId="id-\ud800", Description="x\udfff", Resources=["vm\ud83d"])
-    assert found.event_id == "id-\ud800"
-    shown = found.as_dict()
-    assert (shown["event_id"], shown["description"], shown["resources"]) == ("id-\\ud800", "x\\udfff", ["vm\\ud83d"])
-    json.dumps(shown, ensure_ascii=False).encode("utf-8")
+    assert (found.event_id, found.description, found.resources) == ("id-\\ud800", "x\\udfff", ("vm\\ud83d",))
+    json.dumps(found.as_dict(), ensure_ascii=False).encode("utf-8")
 
 
 @pytest.mark.parametrize(
@@ -289,7 +287,7 @@ def test_lone_surrogates_are_escaped_for_display_and_kept_for_sending():
 )
 def test_a_stored_event_is_read_back_without_loss(changes):
     found, _warnings = only(**changes)
-    assert ScheduledEvent.from_json(json.loads(json.dumps(found.to_json()))) == found
+    assert ScheduledEvent.from_json(json.loads(json.dumps(found.as_dict()))) == found
 
 
 @pytest.mark.parametrize(
@@ -298,7 +296,7 @@ def test_a_stored_event_is_read_back_without_loss(changes):
 )
 def test_the_time_of_a_stored_event_is_read_in_every_spelling_in_use(text):
     found, _warnings = only()
-    assert ScheduledEvent.from_json(dict(found.to_json(), not_before=text)) == found
+    assert ScheduledEvent.from_json(dict(found.as_dict(), not_before=text)) == found
 
 
 @pytest.mark.parametrize(
@@ -306,8 +304,8 @@ def test_the_time_of_a_stored_event_is_read_in_every_spelling_in_use(text):
     [
         {"not_before": "soon"},
         {"not_before": 7},
-        {"duration": "long"},
-        {"duration": 1e300},
+        {"duration_seconds": "long"},
+        {"duration_seconds": 1e300},
         {"resources": None},
         {"color": "red"},
     ],
@@ -315,7 +313,7 @@ def test_the_time_of_a_stored_event_is_read_in_every_spelling_in_use(text):
 def test_a_stored_event_with_an_unusable_field_raises_value_error(changes):
     found, _warnings = only()
     with pytest.raises(ValueError, match="not a stored event"):
-        ScheduledEvent.from_json(dict(found.to_json(), **changes))
+        ScheduledEvent.from_json(dict(found.as_dict(), **changes))
 
 
 @pytest.mark.parametrize(
