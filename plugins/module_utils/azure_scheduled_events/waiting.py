@@ -164,7 +164,7 @@ class EventWait:
             self._session.pacer,
             partial(self._session.poll, self._selection.needs_own_name),
             self._tracker,
-            self._is_over,
+            lambda seen: bool(self._end(seen)),
             timeout,
             self._confirms,
         )
@@ -181,9 +181,7 @@ class EventWait:
 
     def outcome(self, waited: WaitResult) -> str:
         """Return how a wait ended: "reached", "timeout", or "gone" if every event of ``event_ids`` is gone."""
-        if waited.seen is None or not waited.reached:
-            return "timeout"
-        return "reached" if self._has_reached(waited.seen) else "gone"
+        return "timeout" if waited.seen is None else self._end(waited.seen) or "timeout"
 
     def result(self, waited: WaitResult) -> dict[str, Any]:
         """Return the selected events and the errors as plain JSON values."""
@@ -213,17 +211,14 @@ class EventWait:
             return f"the events are not over after {waited.elapsed:.0f} seconds"
         return f"no event is {self._state} after {waited.elapsed:.0f} seconds"
 
-    def _is_over(self, seen: Observation) -> bool:
-        return self._has_reached(seen) or self._is_gone(seen)
-
     def _confirms(self, seen: Observation) -> bool:
         if self._state != "absent" and not self._selection.event_ids:
             return False
         return seen.doubt and not self._selection.pick(seen.document, self._session.resource_name)
 
-    def _has_reached(self, seen: Observation) -> bool:
-        return _REACHED[self._state](seen, self._selection, self._session.resource_name)
-
-    def _is_gone(self, seen: Observation) -> bool:
-        """Return True if every event of ``event_ids`` is gone."""
-        return bool(self._selection.event_ids) and surely_absent(seen, self._selection, self._session.resource_name)
+    def _end(self, seen: Observation) -> str:
+        """Return "reached", "gone" if every event of ``event_ids`` is gone, or "" if the wait goes on."""
+        if _REACHED[self._state](seen, self._selection, self._session.resource_name):
+            return "reached"
+        expects = bool(self._selection.event_ids)
+        return "gone" if expects and surely_absent(seen, self._selection, self._session.resource_name) else ""
