@@ -12,8 +12,9 @@ from .event_types import advises
 from .identity import affects, is_same_vm
 from .options import Parser, parse_choice, parse_event_type, parse_option, parse_texts, type_warnings
 
-SELF = "self"
-ANY = "any"
+# the VM itself, and each VM
+SELF = ("self",)
+ANY = ("any",)
 # of the values that are not any text
 _PARSERS: Mapping[str, Parser] = {
     "types": parse_event_type,
@@ -32,7 +33,7 @@ class Selection(NamedTuple):
         types: allowed event types, in the same way.
         statuses: allowed statuses, in the same way.
         sources: allowed sources, in the same way.
-        affects: "self" (the VM itself), "any", or names of VMs; the event affects at least one.
+        affects: SELF, ANY, or names of VMs, of which "self" may be one; the event affects at least one.
         advice: whether events that only advise are selected without being named: to show them, not to act on them.
     """
 
@@ -40,7 +41,7 @@ class Selection(NamedTuple):
     types: tuple[str, ...] | None = None
     statuses: tuple[str, ...] | None = None
     sources: tuple[str, ...] | None = None
-    affects: str | tuple[str, ...] = SELF
+    affects: tuple[str, ...] = SELF
     advice: bool = False
 
     @classmethod
@@ -60,7 +61,8 @@ class Selection(NamedTuple):
         for name, parse in _PARSERS.items():
             for value in given.get(name, ()):
                 parse_option(name, value, parse)
-        return cls(**given)._replace(affects=_target(given.get("affects", ())))
+        named = tuple(name.casefold() if name.casefold() in SELF + ANY else name for name in given.get("affects", ()))
+        return cls(**given)._replace(affects=ANY if "any" in named else named or SELF)
 
     def warnings(self) -> list[str]:
         """Return a sentence for each type that is unknown; Azure may have introduced it."""
@@ -69,7 +71,7 @@ class Selection(NamedTuple):
     @property
     def needs_own_name(self) -> bool:
         """Whether :meth:`matches` needs this VM's name."""
-        return self.affects == SELF or SELF in self.affects
+        return "self" in self.affects
 
     def heeds(self, event_type: str) -> bool:
         """Return True unless the type only advises, and the selection names neither types nor ids."""
@@ -111,16 +113,7 @@ class Selection(NamedTuple):
     def _affected(self, event: ScheduledEvent, own_name: str | None) -> bool:
         if self.affects == ANY:
             return True
-        names = (SELF,) if isinstance(self.affects, str) else self.affects
         return any(
-            affects(event, own_name) if name == SELF else any(is_same_vm(entry, name) for entry in event.resources)
-            for name in names
+            affects(event, own_name) if name == "self" else any(is_same_vm(entry, name) for entry in event.resources)
+            for name in self.affects
         )
-
-
-def _target(names: tuple[str, ...]) -> str | tuple[str, ...]:
-    """Return the attribute ``affects`` for the names of the option; without a name "self"."""
-    named = tuple(name.casefold() if name.casefold() in (SELF, ANY) else name for name in names)
-    if ANY in named:
-        return ANY
-    return named if set(named) - {SELF} else SELF

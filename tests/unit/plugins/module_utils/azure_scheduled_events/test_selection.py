@@ -80,7 +80,7 @@ def test_self_without_a_name_is_an_error():
 
 def test_parsed_options_select_as_written():
     selection = Selection.parse({"types": "freeze", "sources": ["USER"], "affects": "any", "statuses": None})
-    assert selection == Selection(None, ("freeze",), None, ("USER",), "any") and selection.warnings() == []
+    assert selection == Selection(None, ("freeze",), None, ("USER",), ("any",)) and selection.warnings() == []
 
 
 def test_parsed_empty_list_selects_no_event():
