@@ -86,7 +86,7 @@ class Imds:
         self._max_bytes = max_bytes
         self._clock = clock
         self._make_transport = transport
-        self._discover = discover or _discover_here
+        self._discover = discover
         self._transport: TransportInterface | None = None
         self._endpoint = self._configured_endpoint
         self._version = self._versions[0]
@@ -256,7 +256,9 @@ class Imds:
         if self._transport is None:
             limit = min(_CONNECT_TIMEOUT, total)
             if self._configured_endpoint == AUTO:
-                self._endpoint = self._discover(limit)
+                from .discovery import discover_endpoint  # hardly any program asks for it
+
+                self._endpoint = (self._discover or discover_endpoint)(limit)
             self._transport = self._make_transport(self._endpoint, self._max_bytes, _CONNECT_TIMEOUT, self._clock)
         return self._transport
 
@@ -303,12 +305,6 @@ def _joined(refusals: list[ImdsRefused]) -> ImdsRefused:
         retry_after=last.retry_after,
         supported_versions=next((error.supported_versions for error in refusals if error.supported_versions), ()),
     )
-
-
-def _discover_here(connect_timeout: float) -> str:
-    from .discovery import discover_endpoint  # hardly any program asks for it
-
-    return discover_endpoint(connect_timeout)
 
 
 def _json_object(body: bytes) -> dict[str, Any] | None:
