@@ -134,7 +134,6 @@ elapsed:
 """
 
 import typing as t
-from functools import partial
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
@@ -214,7 +213,7 @@ def wait(module: AnsibleModule, call: EventCall, notes: NoteFile, note: Note) ->
         lambda: processes_of(runs, PREPARE, module.params["task_timeout"]),
         hold,
     )
-    waited = wait_for(imds.pacer, partial(imds.poll, True), watch.tracker, watch.ended, timeout)
+    waited = wait_for(imds, True, watch.tracker, watch.ended, timeout)
     call.warn_about(waited.document)
     result = dict(changed=False, events=watch.events, outcome="over" if waited.reached else "timeout")
     running = ", ".join(processes_of(runs, PREPARE)) if waited.reached else ""

@@ -9,7 +9,6 @@ from typing import Any, Callable, Mapping, NamedTuple
 
 from .document import EventDocument, ScheduledEvent
 from .errors import ImdsError
-from .pacing import Pacer
 from .selection import Selection
 from .session import ANSWER_TIMEOUT, ImdsSession
 from .tracking import GONE_AFTER, UNLISTED, Observation, Tracker
@@ -85,8 +84,8 @@ class WaitResult(NamedTuple):
 
 
 def wait_for(
-    pacer: Pacer,
-    poll: Callable[[float, bool], EventDocument],
+    session: ImdsSession,
+    name_required: bool,
     tracker: Tracker,
     holds: Callable[[Observation], bool],
     timeout: float,
@@ -97,9 +96,8 @@ def wait_for(
     Errors of IMDS do not end the wait and never count as an empty document; the retry table slows the polls down.
 
     Args:
-        pacer: sets the interval and the delays.
-        poll: returns a good document through the pacer, within so many seconds, or raises ImdsError. The answer may be
-            held back if its second argument is True.
+        session: with IMDS; it sets the interval and the delays.
+        name_required: whether the name of this VM is requested first while it is missing.
         tracker: gets each good document.
         holds: the predicate, called once for each good document.
         timeout: seconds for the wait.
@@ -109,6 +107,7 @@ def wait_for(
     Raises:
         ImdsError: an ImdsRefused, if IMDS supports none of the api-versions.
     """
+    pacer = session.pacer
     started = pacer.clock()
     seen: Observation | None = None
     errors = 0
@@ -118,7 +117,8 @@ def wait_for(
         polled = pacer.clock()
         within = max(started + timeout - polled, _CONFIRMING_TIMEOUT if is_late else _LAST_TIMEOUT)
         try:
-            seen = tracker.observe(poll(within, pacer.error is None and not confirming))
+            may_hold = pacer.error is None and not confirming
+            seen = tracker.observe(session.poll(name_required, within, may_hold))
         except ImdsError as error:
             if error.supported_versions and not error.retryable:
                 raise
@@ -161,8 +161,8 @@ class EventWait:
     def wait(self, timeout: float) -> WaitResult:
         """Wait until the state is reached or can no longer be; raise ImdsRefused for an unsupported api-version."""
         return wait_for(
-            self._session.pacer,
-            partial(self._session.poll, self._selection.needs_own_name),
+            self._session,
+            self._selection.needs_own_name,
             self._tracker,
             lambda seen: bool(self._end(seen)),
             timeout,
