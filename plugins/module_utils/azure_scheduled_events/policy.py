@@ -16,15 +16,7 @@ from . import release
 from .conditions import CONDITIONS, Condition, PolicyContext
 from .document import ScheduledEvent
 from .event_types import advises
-from .options import (
-    as_list,
-    check_key,
-    did_you_mean,
-    parse_boolean,
-    parse_choice,
-    parse_seconds,
-    type_warnings,
-)
+from .options import as_list, check_key, did_you_mean, parse_boolean, parse_choice, parse_seconds, type_warnings
 from .release import Obstacle
 
 T = TypeVar("T")
