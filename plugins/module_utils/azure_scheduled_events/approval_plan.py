@@ -84,12 +84,7 @@ class ApprovalCriteria(NamedTuple):
     ) -> ApprovalCriteria:
         """Return the criteria that users have written as these options; ``own_name`` stays unknown.
 
-        Args:
-            selection: which events the caller means.
-            policy: a Policy, the name of a preset, a mapping as in a policy file, or None for the selection alone.
-            prepared: one of PREPARED.
-            gates: a mapping of names to booleans, or None.
-            release_others: a boolean.
+        ``policy`` is a Policy, the name of a preset, a mapping as in a policy file, or None for the selection alone.
 
         Raises:
             ValueError: an argument cannot be used; PolicyError if it is the policy.

@@ -95,22 +95,14 @@ def _boolean_condition(read: Callable[[ScheduledEvent, PolicyContext], bool]) ->
     return make
 
 
-def _range_or_unknown(read: Callable[[ScheduledEvent, PolicyContext], float | None]) -> Callable[[Any], Condition]:
-    """A range, or the text ``unknown``."""
-    in_range = _range(read)
+def _range(
+    read: Callable[[ScheduledEvent, PolicyContext], float | None], may_be_unknown: bool = False
+) -> Callable[[Any], Condition]:
+    """A number, or bounds ``{min, max, gt, lt}`` with min and max included; ``unknown`` is in no range."""
 
     def make(value: Any) -> Condition:
-        if value == "unknown":
+        if may_be_unknown and value == "unknown":
             return lambda event, context: read(event, context) is None
-        return in_range(value)
-
-    return make
-
-
-def _range(read: Callable[[ScheduledEvent, PolicyContext], float | None]) -> Callable[[Any], Condition]:
-    """A number, or bounds ``{min, max, gt, lt}``; min and max include the bound itself. Unknown is in no range."""
-
-    def make(value: Any) -> Condition:
         bounds = value if isinstance(value, dict) else {"min": value, "max": value}
         if not bounds:
             raise ValueError("expected at least one of min, max, gt, lt")
@@ -210,8 +202,8 @@ CONDITIONS: dict[str, Callable[[Any], Condition]] = {
     "type": _type_condition(lambda event, _context: event.event_type),
     "status": _choice_condition(EVENT_STATUSES, "status", lambda event, _context: event.status),
     "source": _choice_condition(EVENT_SOURCES, "source", lambda event, _context: event.source),
-    "duration": _range_or_unknown(
-        lambda event, _context: None if event.duration is None else event.duration.total_seconds()
+    "duration": _range(
+        lambda event, _context: None if event.duration is None else event.duration.total_seconds(), may_be_unknown=True
     ),
     "time_left": _range(lambda event, context: event.seconds_left(context.now)),
     "description": _pattern,
