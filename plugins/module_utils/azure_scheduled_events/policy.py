@@ -10,7 +10,7 @@ request and keeps no state.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, NamedTuple, Sequence, TypeVar
+from typing import Any, Callable, NamedTuple, Sequence, TypeVar
 
 from . import release
 from .conditions import CONDITIONS, Condition, PolicyContext
@@ -18,6 +18,7 @@ from .document import ScheduledEvent
 from .event_types import advises
 from .options import as_list, check_key, did_you_mean, parse_boolean, parse_choice, parse_seconds, type_warnings
 from .release import Obstacle
+from .yaml_lines import SourceLocation
 
 T = TypeVar("T")
 
@@ -110,35 +111,8 @@ class _Rule(NamedTuple):
         return self.approval.when == NEVER or any(name == "type" for name, _holds in self.conditions)
 
 
-class SourceLocation(NamedTuple):
-    """The location of a part of a policy, for error texts.
-
-    As text it is such as ``policy.yml:12: rules[0].when.type``, with the line of the nearest part that has one.
-
-    Attributes:
-        name: of the policy or its file.
-        lines: the line of each part of the file by its path; empty without a file.
-        path: the keys and indexes that lead to the part.
-    """
-
-    name: str = "policy"
-    lines: Mapping[tuple[object, ...], int] = {}
-    path: tuple[object, ...] = ()
-
-    def at(self, *path: object) -> SourceLocation:
-        """Return the location of a part of this part."""
-        return self._replace(path=(*self.path, *path))
-
-    def __str__(self) -> str:
-        above = (self.path[:size] for size in range(len(self.path), -1, -1))
-        known = next((path for path in above if path in self.lines), None)
-        line = f":{self.lines[known]}" if known is not None else ""
-        dotted = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path).lstrip(".")
-        return f"{self.name}{line}{': ' + dotted if dotted else ''}"
-
-
 # of a policy without a file
-_UNNAMED = SourceLocation()
+_UNNAMED = SourceLocation("policy")
 
 
 class Policy:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from .policy import Policy, SourceLocation
+from .policy import Policy
 from .yaml_lines import load_with_lines, read_text
 
 # bytes
@@ -28,7 +28,7 @@ def parse_policy(text: str, name: str) -> Policy:
     """
     if len(text.encode("utf-8", "replace")) > _LONGEST:
         raise ValueError(f"{name}: a policy of more than 64 KiB; divide it, or remove rules")
-    located = load_with_lines(text, name, "policy file")
-    if located is None:
+    data, location = load_with_lines(text, name, "policy file")
+    if not location.lines:
         raise ValueError(f"{name}:1: the policy is empty")
-    return Policy.from_mapping(located.data, SourceLocation(name, located.lines))
+    return Policy.from_mapping(data, location)

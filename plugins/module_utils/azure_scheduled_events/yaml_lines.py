@@ -4,14 +4,34 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Mapping, NamedTuple
 
 
-class YamlSource(NamedTuple):
-    """Plain data, and the line of every key and item, counted from 1, by its path of keys and indexes."""
+class SourceLocation(NamedTuple):
+    """The location of a part of a file, for error texts.
 
-    data: Any
-    lines: dict[tuple[object, ...], int]
+    As text it is such as ``policy.yml:12: rules[0].when.type``, with the line of the nearest part that has one.
+
+    Attributes:
+        name: of the file, or of what stands for it.
+        lines: the line of every key and item, counted from 1, by its path; empty without a file.
+        path: the keys and indexes that lead to the part.
+    """
+
+    name: str
+    lines: Mapping[tuple[object, ...], int] = {}
+    path: tuple[object, ...] = ()
+
+    def at(self, *path: object) -> SourceLocation:
+        """Return the location of a part of this part."""
+        return self._replace(path=(*self.path, *path))
+
+    def __str__(self) -> str:
+        above = (self.path[:size] for size in range(len(self.path), -1, -1))
+        known = next((path for path in above if path in self.lines), None)
+        line = f":{self.lines[known]}" if known is not None else ""
+        dotted = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path).lstrip(".")
+        return f"{self.name}{line}{': ' + dotted if dotted else ''}"
 
 
 def read_text(path: str, kind: str) -> str:
@@ -23,8 +43,8 @@ def read_text(path: str, kind: str) -> str:
         raise ValueError(f"{kind} {path} cannot be read: {error}") from error
 
 
-def load_with_lines(text: str, name: str, kind: str) -> YamlSource | None:
-    """Return the data of YAML text and its lines; None if the text is empty.
+def load_with_lines(text: str, name: str, kind: str) -> tuple[Any, SourceLocation]:
+    """Return the plain data of YAML text, and its location, which has no lines if the text is empty.
 
     ``name`` and ``kind`` are those of the file, for error texts.
 
@@ -37,10 +57,9 @@ def load_with_lines(text: str, name: str, kind: str) -> YamlSource | None:
         raise ValueError(f"{kind} {name}: the Python library PyYAML is not installed on this host") from error
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
-        if node is None:
-            return None
         reader = _NodeReader(name, yaml.SafeLoader(""))
-        return YamlSource(reader.read(node, ()), reader.lines)
+        data = None if node is None else reader.read(node, ())
+        return data, SourceLocation(name, reader.lines)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark is not None else ""

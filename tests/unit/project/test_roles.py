@@ -65,8 +65,8 @@ def test_hook_runner_reads_a_configuration_with_a_value_in_two_places() -> None:
     template = environment.from_string((ROLES / "hook_runner/templates/config.yml.j2").read_text(encoding="utf-8"))
     types = ["Reboot", "Redeploy"]
     configuration = {"hooks": {"10-a": {"types": types}, "20-b": {"types": types}}, "interval": "2s"}
-    read = load_with_lines(template.render(hook_runner__configuration=configuration), "config.yml", "configuration")
-    assert read is not None and read.data == configuration
+    text = template.render(hook_runner__configuration=configuration)
+    assert load_with_lines(text, "config.yml", "configuration")[0] == configuration
 
 
 def test_hook_runner_restarts_for_the_settings_of_the_daemon_that_need_it() -> None:

@@ -10,7 +10,8 @@ from types import MappingProxyType
 from typing import Any, Callable, NamedTuple
 
 from azure_scheduled_events.options import Parser, check_key
-from azure_scheduled_events.policy import Policy, PolicyError, SourceLocation
+from azure_scheduled_events.policy import Policy, PolicyError
+from azure_scheduled_events.yaml_lines import SourceLocation
 
 # Keys, the class Policy, or a function that parses a value or raises ValueError
 Schema = Any

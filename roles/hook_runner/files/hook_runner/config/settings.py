@@ -21,7 +21,7 @@ from azure_scheduled_events.options import (
     parse_seconds,
     type_warnings,
 )
-from azure_scheduled_events.policy import Policy, SourceLocation
+from azure_scheduled_events.policy import Policy
 from azure_scheduled_events.yaml_lines import load_with_lines, read_text
 from hook_runner.config import values
 from hook_runner.config.removed_keys import REMOVED_KEYS
@@ -163,17 +163,16 @@ def load_settings(path: str, owners: frozenset[int] | None = None) -> Settings:
     if problem is not None:
         raise ConfigError(problem)
     try:
-        located = load_with_lines(read_text(path, "configuration"), path, "configuration")
+        data, place = load_with_lines(read_text(path, "configuration"), path, "configuration")
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    if located is None or located.data == {}:
+    if not place.lines or data == {}:
         return DEFAULTS
-    place = SourceLocation(path, located.lines)
     problems: list[str] = []
-    found = read(known_keys(_schemas(Settings), REMOVED_KEYS), located.data, place, problems)
+    found = read(known_keys(_schemas(Settings), REMOVED_KEYS), data, place, problems)
     if problems:
         raise ConfigError(*problems)
-    settings = Settings(**found, sources={keys: f"{path}:{line}" for keys, line in located.lines.items()})
+    settings = Settings(**found, sources={keys: f"{path}:{line}" for keys, line in place.lines.items()})
     unknown = [
         sentence
         for name, keys in settings.hooks.items()
