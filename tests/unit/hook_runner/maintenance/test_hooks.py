@@ -69,6 +69,16 @@ def test_event_whose_type_becomes_more_severe_is_prepared_again() -> None:
     assert (vm.begun, vm.prepared(), vm.sent) == (["prepare/10-drain"] * 2, "running", [])
 
 
+def test_hook_that_its_event_needs_no_more_delays_no_approval() -> None:
+    vm = Driver(DRAIN, hook("prepare/20-sync", types=("Terminate",)))
+    vm.read(event("e1", "Terminate"))
+    vm.end_hook()
+    vm.seconds(1, event("e1", "Terminate"))
+    assert (vm.begun, vm.prepared(), vm.sent) == (["prepare/10-drain", "prepare/20-sync"], "running", [])
+    vm.seconds(2, event("e1", "Redeploy"))
+    assert (vm.prepared(), vm.sent) == ("ok", ["e1"])
+
+
 def test_success_for_a_redeploy_counts_for_a_freeze() -> None:
     vm = Driver(DRAIN)
     vm.read(event("e1", "Redeploy"))

@@ -286,8 +286,9 @@ class HookPlan:
     def prepared(self, record: EventRecord) -> str:
         """Return whether this VM is prepared for an event: "none", "running", "ok" or "failed"."""
         run = self._maintenance.open_run
+        about = (PREPARE, record.number, record.event.event_type)
         # a recover hook may undo the preparation
-        if run is not None and (run.stage == RECOVER or (run.stage, run.event) == (PREPARE, record.number)):
+        if run is not None and (run.stage == RECOVER or (run.stage, run.event, run.event_type) == about):
             return "running"
         hooks = self._matching(record)
         missing = [hook for hook in hooks if not self._has_succeeded(hook, record)]
