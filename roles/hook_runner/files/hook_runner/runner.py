@@ -14,7 +14,7 @@ import logging
 from datetime import datetime
 from typing import Callable
 
-from azure_scheduled_events.document import EventDocument, ScheduledEvent, escape_surrogates
+from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
 from hook_runner.gates import open_gates
@@ -211,8 +211,7 @@ class Runner:
         host, known = self.host, self.records.state.vm
         name = host.settings.resource_name or name
         if known.is_other(name, vm_id, host.boot):
-            this, other = escape_surrogates(name), escape_surrogates(known.name)
-            self.store.begin_anew(f"the records are those of the VM {other}, and this VM is {this}")
+            self.store.begin_anew(f"the records are those of the VM {known.name}, and this VM is {name}")
             self.machine, known = Machine(host, self.store.records), Vm()
         self.records.state.vm, self.records.has_changed = Vm(name, vm_id or known.vm_id, host.boot), True
         self._use(host._replace(own_name=name))

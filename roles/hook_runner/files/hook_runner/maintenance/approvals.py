@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Mapping, NamedTuple
 
 from azure_scheduled_events.conditions import PolicyContext
-from azure_scheduled_events.document import API_VERSION, escape_surrogates
+from azure_scheduled_events.document import API_VERSION
 from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
 from azure_scheduled_events.identity import vm_key
 from azure_scheduled_events.policy import NEVER, Decision
@@ -214,7 +214,7 @@ class Approvals:
             return reasons.NOT_BEFORE_PASSED
         absent = _absent(self._sighting(record))
         if absent:
-            return reasons.leaving(escape_surrogates(", ".join(absent)))
+            return reasons.leaving(", ".join(absent))
         if self._unsure is not None:
             return self._unsure
         if not self._records.is_confirmed:

@@ -8,7 +8,7 @@ See docs/reference/scheduled-events.md 2.2.4 and 2.2.5.
 
 from __future__ import annotations
 
-from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
+from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.identity import vm_key
 from azure_scheduled_events.release import all_vms, in_turn
 
@@ -39,6 +39,6 @@ def blocked_by(
         return "this VM is not one of them"
     wait = turns.index(own) * takeover_after - age
     if wait > 0:
-        first = escape_surrogates(all_vms([event.resources])[turns[0]])
+        first = all_vms([event.resources])[turns[0]]
         return f"{first} leads; this VM takes over in {wait:.0f} s"
     return None

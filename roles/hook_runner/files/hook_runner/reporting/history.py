@@ -61,8 +61,8 @@ def past_event(record: EventRecord, own_name: str) -> Json:
     """Return an event of the history; `own_name` is this VM's resource name, "" while it is unknown."""
     return {
         **event_data(record, own_name),
-        "first_type": escape_surrogates(record.first_type),
-        "first_status": escape_surrogates(record.first_status),
+        "first_type": record.first_type,
+        "first_status": record.first_status,
         "gone_at": None if record.gone_at is None else as_utc_text(record.gone_at),
         "outcome": record.outcome or None,
     }
@@ -102,7 +102,7 @@ def run_data(run: HookRun, ids: Mapping[int, str]) -> Json:
 
 def ids_by_number(maintenance: Maintenance) -> dict[int, str]:
     """Return the ids of the events by number."""
-    return {record.number: escape_surrogates(record.event.event_id) for record in maintenance.events}
+    return {record.number: record.event.event_id for record in maintenance.events}
 
 
 def exact_text(time: datetime | None) -> str | None:

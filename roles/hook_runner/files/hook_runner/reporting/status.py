@@ -25,7 +25,7 @@ def to_data(runner: Runner, health: ImdsHealth) -> Json:
     """Return the state as JSON values; the control socket adds the version and `Configuration.as_data`."""
     settings, store, pause = runner.host.settings, runner.store, runner.records.state.pause
     return {
-        "vm": escape_surrogates(runner.host.own_name) or None,
+        "vm": runner.host.own_name or None,
         "policy": settings.policy.name,
         "leader": settings.leader,
         "dry_run": settings.dry_run,
@@ -123,7 +123,7 @@ def _event(runner: Runner, record: EventRecord) -> Json:
         "prepared": machine.prepared(record, runner.now),
         "seconds_left": int(record.event.seconds_left(runner.now)),
         "listed": sighting is not None and sighting.listed,
-        "named": [] if sighting is None else sorted(map(escape_surrogates, sighting.named)),
+        "named": [] if sighting is None else sorted(sighting.named),
         "readable": bool(record.event.resources) if sighting is None else sighting.readable,
         "reason": escape_surrogates(text) or None,
         "reason_code": code or None,
