@@ -137,3 +137,7 @@ class DaemonProcess:
             if not data:
                 return
             self.notifications += [(time.monotonic(), line) for line in data.decode().split("\n")]
+
+
+# makes a VM with this name and configuration, whose daemon is not started yet
+MakeDaemon = Callable[..., DaemonProcess]

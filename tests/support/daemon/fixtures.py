@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,8 @@ import pytest
 
 from hook_runner.records import STAGES
 from support import simulator_process
-from support.daemon.daemon_process import DaemonProcess
-from support.daemon.runner_harness import RunnerHarness
+from support.daemon.daemon_process import DaemonProcess, MakeDaemon
+from support.daemon.runner_harness import MakeVm, RunnerHarness
 from support.daemon.runs_harness import RunsHarness
 from support.daemon.simulated_azure import GROUPS, Azure, clean
 from support.simulator_process import Simulator
@@ -39,7 +39,7 @@ def azure(_simulator: tuple[Simulator, dict[str, Any]]) -> Azure:
 
 
 @pytest.fixture
-def make_vm(azure: Azure, tmp_path: Path) -> Iterator[Callable[..., RunnerHarness]]:
+def make_vm(azure: Azure, tmp_path: Path) -> Iterator[MakeVm]:
     """Make a VM of Azure with this configuration; vm1 unless another `name` is given."""
     made: list[RunnerHarness] = []
 
@@ -55,7 +55,7 @@ def make_vm(azure: Azure, tmp_path: Path) -> Iterator[Callable[..., RunnerHarnes
 
 
 @pytest.fixture
-def vm(make_vm: Callable[..., RunnerHarness]) -> RunnerHarness:
+def vm(make_vm: MakeVm) -> RunnerHarness:
     """vm1 with a hook for each stage; it approves after preparation."""
     harness = make_vm()
     for stage in STAGES:
@@ -64,7 +64,7 @@ def vm(make_vm: Callable[..., RunnerHarness]) -> RunnerHarness:
 
 
 @pytest.fixture
-def make_daemon(make_vm: Callable[..., RunnerHarness]) -> Iterator[Callable[..., DaemonProcess]]:
+def make_daemon(make_vm: MakeVm) -> Iterator[MakeDaemon]:
     """Make a VM whose daemon is a separate process, which is not started yet."""
     made: list[DaemonProcess] = []
 

@@ -298,3 +298,5 @@ class RunnerHarness:
 
 
 _ABANDONED: list[object] = []
+# makes a VM with this name and configuration
+MakeVm = Callable[..., RunnerHarness]

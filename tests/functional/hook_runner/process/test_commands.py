@@ -22,14 +22,12 @@ from hook_runner.cli.main import main
 from hook_runner.maintenance.record_json import to_json
 from hook_runner.service.control_socket import send_request
 from support.daemon.child_processes import in_child
-from support.daemon.daemon_process import DaemonProcess
+from support.daemon.daemon_process import DaemonProcess, MakeDaemon
 from support.daemon.hook_scripts import FAILS, TALKS
 from support.daemon.record_factory import make_maintenance
 from support.daemon.runner_harness import RunnerHarness
 from support.daemon.simulated_azure import Azure
 from support.other_user import folder_for_user
-
-MakeDaemon = Callable[..., DaemonProcess]
 
 NOBODY = 65534
 NOBODYS_GROUP = pwd.getpwuid(NOBODY).pw_gid

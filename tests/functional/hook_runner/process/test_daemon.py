@@ -9,15 +9,12 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
 
 import pytest
 
-from support.daemon.daemon_process import DaemonProcess
+from support.daemon.daemon_process import MakeDaemon
 from support.daemon.hook_scripts import HANGS, is_alive
 from support.daemon.simulated_azure import Azure
-
-MakeDaemon = Callable[..., DaemonProcess]
 
 needs_units = pytest.mark.skipif(os.geteuid() != 0, reason="only root starts units of systemd")
 

@@ -9,13 +9,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from jinja2 import Template
 
-from support.daemon.daemon_process import PYTHONPATH, DaemonProcess
+from support.daemon.daemon_process import PYTHONPATH, DaemonProcess, MakeDaemon
 from support.daemon.hook_scripts import FAILS, HANGS
 from support.daemon.simulated_azure import Azure
 from support.repository import REPOSITORY
@@ -23,7 +22,6 @@ from support.wait import DEFAULT_TIMEOUT
 
 pytestmark = pytest.mark.all
 
-MakeDaemon = Callable[..., DaemonProcess]
 TEMPLATE = REPOSITORY / "roles/hook_runner/templates/azure_scheduled_events.fact.j2"
 
 

@@ -9,15 +9,12 @@ import grp
 import json
 import os
 import socket
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from support.daemon.daemon_process import DaemonProcess
+from support.daemon.daemon_process import DaemonProcess, MakeDaemon
 from support.daemon.simulated_azure import Azure
-
-MakeDaemon = Callable[..., DaemonProcess]
 
 SOCKETS = ("control.sock", "status.sock")
 OWN_GROUP = grp.getgrgid(os.getgid()).gr_name

@@ -11,21 +11,19 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
 from azure_scheduled_events.event_types import EVENT_TYPES, advises
-from support.daemon.daemon_process import PYTHONPATH, DaemonProcess
+from support.daemon.daemon_process import PYTHONPATH, DaemonProcess, MakeDaemon
 from support.daemon.documents import blocks, quoted
 from support.daemon.hook_scripts import FAILS, HANGS
 from support.daemon.simulated_azure import Azure
 from support.repository import REPOSITORY
 from support.wait import DEFAULT_TIMEOUT
-
-MakeDaemon = Callable[..., DaemonProcess]
 
 PAGE = (REPOSITORY / "docs" / "other-handlers.md").read_text(encoding="utf-8")
 (SCRIPT,) = blocks(PAGE, "sh")

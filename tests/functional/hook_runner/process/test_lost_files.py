@@ -8,19 +8,16 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Callable
 
 import pytest
 
-from support.daemon.daemon_process import DaemonProcess
+from support.daemon.daemon_process import DaemonProcess, MakeDaemon
 from support.daemon.hook_scripts import HANGS
 from support.daemon.metrics_file import read
 from support.daemon.simulated_azure import Azure
 from support.daemon.small_disk import program_on_full_disk
 
 pytestmark = pytest.mark.all
-
-MakeDaemon = Callable[..., DaemonProcess]
 
 # the service comes round sooner than it does while nothing happens
 SOON = """

@@ -16,7 +16,7 @@ from azure_scheduled_events.document import EventDocument, parse_document
 from hook_runner.reporting.metrics import Metrics
 from hook_runner.reporting.status import summary, to_data, to_text
 from hook_runner.runner import Runner
-from support.daemon.runner_harness import RunnerHarness
+from support.daemon.runner_harness import MakeVm, RunnerHarness
 
 FEW, MANY = 100, 1000
 # work that grows with the events takes as many times the effort; work that grows with their square
@@ -81,7 +81,7 @@ def efforts(harness: RunnerHarness, count: int) -> dict[str, int]:
     return {name: effort(each) for name, each in work.items()}
 
 
-def test_effort_grows_with_the_events_and_not_with_their_square(make_vm: Callable[..., RunnerHarness]) -> None:
+def test_effort_grows_with_the_events_and_not_with_their_square(make_vm: MakeVm) -> None:
     few, many = efforts(make_vm("vm1"), FEW), efforts(make_vm("vm2"), MANY)
     assert [(name, few[name], many[name]) for name in few if many[name] > AT_MOST * few[name]] == []
     assert {name: many[name] for name, lines in LINES.items() if many[name] > lines * MANY} == {}

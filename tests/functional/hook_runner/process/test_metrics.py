@@ -10,14 +10,13 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 
 import psutil
 import pytest
 
 from hook_runner.maintenance.machine import PHASES
 from hook_runner.records import LOST, OPEN_STATES, RUN_STATES
-from support.daemon.daemon_process import DaemonProcess
+from support.daemon.daemon_process import DaemonProcess, MakeDaemon
 from support.daemon.hook_scripts import FAILS
 from support.daemon.metrics_file import parse, read
 from support.daemon.simulated_azure import Azure
@@ -25,7 +24,6 @@ from support.free_port import free_port
 
 # the daemon writes the figures with each poll, instead of every 15 seconds
 AT_ONCE = "from hook_runner.reporting import metrics; metrics.METRICS_INTERVAL = 0.0"
-MakeDaemon = Callable[..., DaemonProcess]
 
 
 def test_figures_are_written(azure: Azure, make_daemon: MakeDaemon) -> None:

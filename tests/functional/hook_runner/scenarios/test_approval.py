@@ -5,15 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from support.daemon.hook_scripts import FAILS
 from support.daemon.runner_harness import RunnerHarness
 from support.daemon.simulated_azure import Azure
-
-MakeVm = Callable[..., RunnerHarness]
 
 
 @pytest.mark.parametrize("held", [True, False])

@@ -5,16 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
 from support.daemon.hook_scripts import HANGS, IGNORES_TERM
-from support.daemon.runner_harness import RunnerHarness
+from support.daemon.runner_harness import MakeVm, RunnerHarness
 from support.daemon.simulated_azure import Azure
-
-MakeVm = Callable[..., RunnerHarness]
 
 
 @pytest.mark.parametrize("before, later", [(60 * 24 * 400, 0), (0, -20)])

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 
 import pytest
 
 from hook_runner.records import Cause
 from support.daemon.hook_scripts import HANGS, KEEPS_INPUT, TALKS
-from support.daemon.runner_harness import RunnerHarness
+from support.daemon.runner_harness import MakeVm, RunnerHarness
 from support.daemon.simulated_azure import Azure
 from support.daemon.small_disk import Disk
-
-MakeVm = Callable[..., RunnerHarness]
 
 
 @pytest.mark.parametrize("stage", ["prepare", "emergency", "started", "recover"])

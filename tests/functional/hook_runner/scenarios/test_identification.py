@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
 
 import pytest
 
 from hook_runner import record_files
 from support.daemon.hook_scripts import HANGS
-from support.daemon.runner_harness import RunnerHarness
+from support.daemon.runner_harness import MakeVm, RunnerHarness
 from support.daemon.simulated_azure import Azure
-
-MakeVm = Callable[..., RunnerHarness]
 
 
 def copied(source: RunnerHarness, target: RunnerHarness) -> None:

@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 
 from support.daemon.hook_scripts import FAILS, HANGS
-from support.daemon.runner_harness import RunnerHarness
+from support.daemon.runner_harness import MakeVm, RunnerHarness
 from support.daemon.simulated_azure import Azure
 from support.daemon.small_disk import Disk
 
@@ -125,7 +124,7 @@ def test_operator_who_gives_a_recovery_up_learns_that_the_disk_is_full(
 
 @pytest.mark.parametrize("how", ["damaged", "full"])
 def test_host_is_recovered_from_an_event_that_no_record_has(
-    azure: Azure, make_vm: Callable[..., RunnerHarness], disk: Disk, how: str
+    azure: Azure, make_vm: MakeVm, disk: Disk, how: str
 ) -> None:
     # nothing is known of the event: recover hooks of other types run, too
     vm = make_vm(hooks={"recover/10-a": {"types": ["Freeze"]}})

@@ -5,14 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from support.daemon.runner_harness import RunnerHarness
+from support.daemon.runner_harness import MakeVm, RunnerHarness
 from support.daemon.simulated_azure import Azure
-
-MakeVm = Callable[..., RunnerHarness]
 
 SICK = ["empty", "not-json", "events-null", "cut-json", "truncated", "unavailable", "gone", "forbidden-html", "reset"]
 
@@ -119,9 +115,7 @@ def test_status_has_the_event_as_the_last_document_has_it(azure: Azure, vm: Runn
     assert seen == [(True, names, True), (True, ["7", *names], False), (False, [], False)]
 
 
-def test_event_that_comes_back_is_not_approved_by_what_was_known_before(
-    azure: Azure, make_vm: Callable[..., RunnerHarness]
-) -> None:
+def test_event_that_comes_back_is_not_approved_by_what_was_known_before(azure: Azure, make_vm: MakeVm) -> None:
     vm = make_vm(policy={"rules": [{"when": {"first_seen_age": {"min": 10}}, "approve": "after_prepare"}]})
     for stage in ("prepare", "recover"):
         vm.hook(stage + "/10-a")

@@ -14,10 +14,7 @@ import pytest
 
 from hook_runner.config.settings import ConfigError
 from hook_runner.service.configuration_source import Configuration
-from support.daemon.daemon_process import DaemonProcess
 from support.daemon.hook_scripts import write_hook
-
-MakeDaemon = Callable[..., DaemonProcess]
 
 
 class Disk:

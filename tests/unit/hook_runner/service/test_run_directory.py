@@ -13,10 +13,8 @@ from pathlib import Path
 import pytest
 
 from hook_runner.permissions import location_problem, make_folder, trusted_owners
-from support.daemon.daemon_process import DaemonProcess
+from support.daemon.daemon_process import MakeDaemon
 from support.daemon.simulated_azure import Azure
-
-MakeDaemon = Callable[..., DaemonProcess]
 
 NOBODY = 65534
 OWNERS = trusted_owners()
