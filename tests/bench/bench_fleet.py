@@ -26,8 +26,8 @@ from table import print_table
 from azure_events_engine import reducer
 from azure_events_engine.messages import Returned, Tick
 from azure_events_engine.state import State
+from fleet_simulation import salt_fleet
 from fleet_simulation.salt_fleet import SaltFleet, SaltPlan
-from support.salt_simulation import simulation
 
 SIZES = (50, 200, 1000)
 # an event affects about three minions, and each minion has two events
@@ -59,10 +59,10 @@ def measure(minions: int) -> list[str]:
     plan = SaltPlan(
         1, minions, int(minions * EVENTS_PER_MINION), 0.0, 0.0, 0, 1, changes=0.0, longest_lag=0.0, unknown=0.0, twice=0
     )
-    simulation.reduce = meter.reduce  # type: ignore[attr-defined]
+    salt_fleet.reduce = meter.reduce  # type: ignore[attr-defined]
     fleet = SaltFleet(plan)
     result = fleet.run()
-    simulation.reduce = reducer.reduce  # type: ignore[attr-defined]
+    salt_fleet.reduce = reducer.reduce  # type: ignore[attr-defined]
     assert not fleet.violations
     spent = sum(meter.seconds.values())
     affected = sum(len(event.vms) for event in fleet.events)

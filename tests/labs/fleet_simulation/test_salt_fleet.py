@@ -13,8 +13,7 @@ from azure_events_engine import answer_handling, approvals, maintenance_jobs
 from azure_events_engine.answers import PREPARED
 from azure_events_engine.state import Maintenance, Member, State
 from azure_scheduled_events.release import Report
-from fleet_simulation.salt_fleet import SaltFleet, SaltPlan
-from support.salt_simulation.simulation import Result
+from fleet_simulation.salt_fleet import Result, SaltFleet, SaltPlan
 
 
 def run(plan: SaltPlan) -> Result:

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import math
 import random
-from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from azure_scheduled_events.timestamps import as_utc_text
@@ -16,20 +17,34 @@ from support.salt_simulation.driver import done, event, record, status
 Answer = dict[str, Any]
 
 
-@dataclass
+@dataclass(eq=False)
 class Event:
+    """One event.
+
+    Attributes:
+        lag: seconds after its announcement until documents may list it.
+        gone_at: when it ended or was cancelled.
+        approvals: by minions that are not compromised.
+    """
+
     event_id: str
     event_type: str
     vms: tuple[str, ...]
     announced_at: float
     not_before: float
     lasts: float
+    lag: float = 0.0
     started_at: float | None = None
+    gone_at: float = math.inf
     approvals: int = 0
-    unready: list[str] = field(default_factory=list)
 
     def is_listed(self, now: float) -> bool:
         return self.announced_at <= now and not (self.started_at is not None and now >= self.started_at + self.lasts)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it can still start."""
+        return self.started_at is None and self.gone_at == math.inf
 
     @property
     def status(self) -> str:
@@ -37,41 +52,52 @@ class Event:
 
 
 class Azure:
-    """All events, and the minion of each VM."""
+    """All events, and the minion of each VM. On some polls a document is late by `longest_lag` seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, chance: random.Random, longest_lag: float) -> None:
         self.lasting: dict[str, Event] = {}
-        self.minions: dict[str, ModelMinion] = {}
+        self.minions: dict[str, Minion] = {}
+        self._chance, self._longest_lag = chance, longest_lag
+        self._of_vm: dict[str, list[Event]] = {}
+
+    def add(self, event: Event) -> None:
+        event.lag = self._chance.choice((0.0, 0.0, 0.5, 1.0)) * self._longest_lag
+        self.lasting[event.event_id] = event
+        for vm in event.vms:
+            self._of_vm.setdefault(vm, []).append(event)
+
+    def forget(self, event: Event) -> None:
+        self.lasting.pop(event.event_id, None)
+        for vm in event.vms:
+            self._of_vm[vm].remove(event)
 
     def of(self, vm: str, now: float) -> list[Event]:
-        return [event for event in self.lasting.values() if vm in event.vms and event.is_listed(now)]
-
-    def approve(self, event: Event, now: float) -> None:
-        """Approve for a minion that is not compromised, and note the VMs that were not prepared."""
-        if event.status != "Scheduled":
-            return
-        event.approvals += 1
-        for vm in event.vms:
-            minion = self.minions.get(vm)
-            if minion is None or (minion.is_honest and minion.records.get(event.event_id) != "prepared"):
-                event.unready.append(vm)
+        """Return the events of one document, which may be late."""
+        moment = now - (self._longest_lag if self._chance.random() < 0.2 else 0.0)
+        return [
+            event
+            for event in self._of_vm.get(vm, ())
+            if event.announced_at <= max(moment, now - event.lag) < event.gone_at
+        ]
 
 
-class ModelMinion:
+class Minion:
     """A minion that keeps the contract.
 
     Attributes:
+        unknown: share of the polls at which IMDS does not answer.
         sessions: times from the first preparation on, each of which ends with a recovery.
         recoveries: recoveries that ran.
     """
 
     is_honest = True
 
-    def __init__(self, name: str, vm: str, azure: Azure, chance: random.Random) -> None:
+    def __init__(self, name: str, vm: str, azure: Azure, chance: random.Random, unknown: float) -> None:
         self.name = name
         self.vm = vm
         self.azure = azure
         self.chance = chance
+        self.unknown = unknown
         self.records: dict[str, str] = {}
         self.old_boot: set[str] = set()
         self.working = ""
@@ -100,10 +126,13 @@ class ModelMinion:
             kept = record(event_id, state, this_boot=event_id not in self.old_boot, kind=kind)
             records.append({**kept, "resources": [self.vm]})
         working = self.working if self.is_busy(now) else None
-        return status(self.vm, *events, records=records, working=working)
+        found = status(self.vm, *events, records=records, working=working)
+        if self.chance.random() < self.unknown:
+            found.update(available=False, complete=False, events=[], reason="no answer within 10 s")
+        return found
 
     def shown(self, shown: Event) -> Answer:
-        not_before = as_utc_text(datetime.fromtimestamp(shown.not_before, timezone.utc))
+        not_before = as_utc_text(datetime.fromtimestamp(shown.not_before, UTC))
         return event(
             *shown.vms, event_id=shown.event_id, status=shown.status, kind=shown.event_type, not_before=not_before
         )
@@ -134,11 +163,12 @@ class ModelMinion:
         return self.done(event_id, "prepared")
 
     def recover(self, event_id: str, now: float) -> Answer:
+        """Recover if each of two documents lists no event that has a record."""
         if event_id not in self.records:
             return self.done(event_id, "not_prepared")
         if self.is_busy(now):
             return self.done(event_id, "busy")
-        if any(event.event_id in self.records for event in self.azure.of(self.vm, now)):
+        if any(event.event_id in self.records for _document in range(2) for event in self.azure.of(self.vm, now)):
             return self.done(event_id, "still_listed")
         if self.chance.random() < 0.02:
             self.records[event_id] = "recover_failed"
@@ -161,7 +191,7 @@ class ModelMinion:
         if not set(event.vms) <= set(resources):
             return self.done(event_id, "others_affected")
         self.approved.add(event_id)
-        self.azure.approve(event, now)
+        event.approvals += 1
         return self.done(event_id, "approved")
 
     def done(self, event_id: str, outcome: str) -> Answer:
@@ -169,14 +199,11 @@ class ModelMinion:
         return {**done(outcome, event_id=event_id), "event": None if listed is None else self.shown(listed)}
 
 
-class HostileMinion(ModelMinion):
-    """A minion that answers to its own advantage, or invalidly."""
+class HostileMinion(Minion):
+    """A minion that answers to its own advantage, or invalidly; ``victims``: VMs that it claims."""
 
     is_honest = False
-
-    def __init__(self, name: str, vm: str, azure: Azure, chance: random.Random) -> None:
-        super().__init__(name, vm, azure, chance)
-        self.victims: list[str] = []
+    victims: list[str]
 
     def status(self, now: float) -> Answer:
         kind = self.chance.randrange(8)
