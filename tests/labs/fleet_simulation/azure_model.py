@@ -10,13 +10,11 @@ simulator: a fleet needs documents without sockets.
 from __future__ import annotations
 
 import collections
-import json
 import random
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from email.utils import format_datetime
 
-from azure_scheduled_events.document import EventDocument, parse_document
+from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from maintenance_world.azure import EPOCH, SCHEDULED
 
 NOTICE = {"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 420.0}
@@ -56,19 +54,11 @@ class Event:
         """The identity of the event, as `EventRecord.key`."""
         return self.event_id.casefold()
 
-    def entry(self) -> dict[str, object]:
-        scheduled = self.status == SCHEDULED
-        return {
-            "EventId": self.event_id,
-            "EventStatus": self.status,
-            "EventType": self.kind,
-            "ResourceType": "VirtualMachine",
-            "Resources": list(self.vms),
-            "NotBefore": format_datetime(date_at(self.not_before), usegmt=True) if scheduled else "",
-            "Description": "",
-            "EventSource": "Platform",
-            "DurationInSeconds": 9 if self.kind == "Freeze" else -1,
-        }
+    def entry(self) -> ScheduledEvent:
+        time = date_at(self.not_before).replace(microsecond=0) if self.status == SCHEDULED else None
+        return ScheduledEvent(
+            self.event_id, self.kind, self.status, self.vms, "VirtualMachine", time, "", "Platform", None
+        )
 
 
 class Group:
@@ -91,10 +81,9 @@ class Group:
     def publish(self, now: float, lag: float) -> None:
         """Let both backends have the present events, the second one `lag` seconds from now."""
         self._incarnation += 1
-        entries = [event.entry() for event in self.events if event.is_listed]
-        body = json.dumps({"DocumentIncarnation": self._incarnation, "Events": entries})
+        entries = tuple(event.entry() for event in self.events if event.is_listed)
         self.settled_at = max(self.settled_at, now + lag)
-        self._versions.append((self.settled_at, parse_document(body)))
+        self._versions.append((self.settled_at, EventDocument(self._incarnation, entries)))
 
     def document(self, now: float, from_second: bool) -> EventDocument:
         versions = self._versions
