@@ -6,12 +6,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +15,15 @@ import pytest
 import yaml
 
 from hook_runner.config.settings import ConfigError, load_settings
-from support.daemon.daemon_process import PYTHONPATH
 from support.daemon.documents import GUIDE, REFERENCE, blocks, column, dialogues, section, shape
 from support.daemon.machine_driver import Driver, event, hook
 from support.daemon.simulated_azure import Azure
 from support.repository import REPOSITORY
-from support.wait import DEFAULT_TIMEOUT, wait_until
+from support.troubleshooting.daemon_host import DaemonHost
 
 HOOKS = [block for block in blocks(GUIDE, "sh") if block.startswith("#!") and "\n# hooks.d/" in block]
 CONFIG = next(block for block in blocks(GUIDE, "yaml") if "20-checkpoint" in block)
+READY = "/var/www/health/ready"
 
 # stand in for the commands of the documented hooks: one connection is open at first, and each call
 # is noted
@@ -35,106 +31,27 @@ _STAND_IN = '#!/bin/sh\necho "${0##*/} $*" >> %(calls)s\n'
 _CONNECTIONS = _STAND_IN + "test -e %(calls)s.seen || echo 'a connection'\ntouch %(calls)s.seen\n"
 
 
-class Host:
-    """A VM with the files of the guide, below one folder."""
-
-    def __init__(self, folder: Path, endpoint: str) -> None:
-        self.ready = folder / "www" / "ready"
-        self.calls = folder / "calls"
-        self._endpoint = endpoint
-        self._places = {
-            "/etc/azure-scheduled-events": str(folder / "etc"),
-            "/var/lib/azure-scheduled-events": str(folder / "lib"),
-            "/run/azure-scheduled-events": str(folder / "run"),
-            "/var/www/health": str(folder / "www"),
-        }
-        self._config, self._log = folder / "etc" / "config.yml", folder / "log"
-        self._daemon: subprocess.Popen[bytes] | None = None
-        self.ready.parent.mkdir()
-        self.ready.touch()
-        for name in ("curl", "runuser", "ss"):
-            self._write(
-                folder / "bin" / name, (_CONNECTIONS if name == "ss" else _STAND_IN) % {"calls": self.calls}, 0o755
-            )
-        for text in HOOKS:
-            (name,) = re.findall(r"^# (hooks\.d/\S+):", text, re.MULTILINE)
-            self._write(folder / "etc" / name, self._moved(text), 0o755)
-        # after the text of the guide, whose lines keep their numbers
-        own = {
-            "endpoint": endpoint,
-            "interval": 0.2,
-            "hooks_directory": self._moved("/etc/azure-scheduled-events/hooks.d"),
-            "state_directory": self._moved("/var/lib/azure-scheduled-events/hook-runner"),
-            "run_directory": self._moved("/run/azure-scheduled-events"),
-            "environment": {"PATH": f"{folder / 'bin'}:/usr/bin:/bin"},
-        }
-        self._write(self._config, CONFIG + yaml.safe_dump(own), 0o600)
-
-    def run(self, command: str) -> tuple[int, str]:
-        """Run a command of the guide; return its exit code and its output with the paths of the guide."""
-        name, verb, *words = command.split()
-        assert name == "azure-scheduled-events"
-        ran = subprocess.run(
-            [sys.executable, "-m", "hook_runner", verb, "--config", str(self._config), *words],
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": PYTHONPATH, "LC_ALL": "C.UTF-8"},
-            capture_output=True,
-            text=True,
-            timeout=DEFAULT_TIMEOUT,
-            check=False,
-        )
-        text = ran.stdout + ran.stderr
-        for theirs, ours in {
-            **self._places,
-            "/usr/bin/python3": sys.executable,
-            "http://169.254.169.254": self._endpoint,
-        }.items():
-            text = text.replace(ours, theirs)
-        return ran.returncode, text
-
-    def start(self) -> None:
-        with open(self._log, "wb") as log:
-            self._daemon = subprocess.Popen(
-                [sys.executable, "-m", "hook_runner", "run", "--config", str(self._config)],
-                env={"PATH": os.environ["PATH"], "PYTHONPATH": PYTHONPATH},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        self.wait_until_logged("IMDS answers")
-
-    def stop(self) -> None:
-        if self._daemon is not None:
-            self._daemon.send_signal(signal.SIGTERM)
-            self._daemon.wait(DEFAULT_TIMEOUT)
-            self._daemon = None
-
-    def wait_until_logged(self, text: str, times: int = 1) -> None:
-        self.wait(lambda: self._log.read_text().count(text) >= times)
-
-    def wait(self, is_so: Callable[[], bool]) -> None:
-        wait_until(is_so, explain=self._log.read_text)
-
-    def _moved(self, text: str) -> str:
-        for theirs, ours in self._places.items():
-            text = text.replace(theirs, ours)
-        return text
-
-    def _write(self, path: Path, text: str, mode: int) -> None:
-        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        path.write_text(text)
-        path.chmod(mode)
-
-
 @pytest.fixture
-def host(azure: Azure, tmp_path: Path) -> Iterator[Host]:
-    tmp_path.chmod(0o755)
-    made = Host(tmp_path, azure.simulator.endpoints["vm1"])
+def host(azure: Azure, tmp_path: Path) -> Iterator[DaemonHost]:
+    """A VM with the files of the guide."""
+    made = DaemonHost(tmp_path, azure.simulator.endpoints["vm1"])
+    made.places["/var/www/health"] = str(tmp_path / "www")
+    made.page_config = CONFIG
+    made.write(READY, "")
+    for name in ("curl", "runuser", "ss"):
+        text = (_CONNECTIONS if name == "ss" else _STAND_IN) % {"calls": tmp_path / "calls"}
+        made.write(f"/usr/local/bin/{name}", text, 0o755)
+    for text in HOOKS:
+        (name,) = re.findall(r"^# (hooks\.d/\S+):", text, re.MULTILINE)
+        made.write(f"/etc/azure-scheduled-events/{name}", text, 0o755)
+    made.write_config()
     yield made
     made.stop()
 
 
-def test_the_guide_from_its_beginning_to_its_end(azure: Azure, host: Host) -> None:
+def test_the_guide_from_its_beginning_to_its_end(azure: Azure, host: DaemonHost) -> None:
     shown = iter(dialogues(GUIDE))
+    ready = Path(host.moved(READY))
 
     def see(exit_code: int, event_id: str = "") -> None:
         """Check that the next command in the guide has the output in the guide."""
@@ -144,36 +61,35 @@ def test_the_guide_from_its_beginning_to_its_end(azure: Azure, host: Host) -> No
         code, text = host.run(command)
         assert (code, shape(text)) == (exit_code, shape(output)), text
 
+    def wait_until_logged(text: str, times: int = 1) -> None:
+        host.wait(lambda: host.log().count(text) >= times)
+
     see(0)  # check
     assert host.run("azure-scheduled-events status")[0] == 3
     host.start()
     about = "Virtual machine is going to be restarted as requested by authorized user."
     reboot = azure.schedule("Reboot", "vm1", source="User", description=about)
-    host.wait_until_logged("approved: ")
-    assert not host.ready.exists()
-    assert [line for line in host.calls.read_text().splitlines() if line.startswith("runuser")] == [
+    wait_until_logged("approved: ")
+    assert not ready.exists()
+    assert [line for line in (host.folder / "calls").read_text().splitlines() if line.startswith("runuser")] == [
         "runuser -u postgres -- psql -qXc CHECKPOINT"
     ]
     see(0)  # status
-    check_status(json.loads(host.run("azure-scheduled-events status --json")[1]))
+    check_status(host.status())
     azure.advance(2)
-    host.wait_until_logged(" started: ")
+    wait_until_logged(" started: ")
     azure.complete(reboot)
-    host.wait_until_logged("closed: ")
-    assert host.ready.exists()
+    wait_until_logged("closed: ")
+    assert ready.exists()
     host.run("azure-scheduled-events status")  # answered when the end is on the disk, which the log has before
     see(0)  # history
     see(0, reboot)  # history of the event
     check_history(json.loads(host.run("azure-scheduled-events history --json")[1]))
     freeze = azure.schedule("Freeze", "vm1", "vm2")
-    host.wait_until_logged("hook-ended: prepare/10-drain ok", times=2)
+    wait_until_logged("hook-ended: prepare/10-drain ok", times=2)
     see(1, freeze)  # approve
     see(0, freeze)  # approve --release-others
-    host.wait(
-        lambda: (
-            azure.status(freeze) != "Scheduled" or '"accepted"' in host.run("azure-scheduled-events status --json")[1]
-        )
-    )
+    host.wait(lambda: azure.status(freeze) != "Scheduled" or host.event(freeze).get("approval") == "accepted")
     see(4)  # approve of nothing
     assert next(shown, None) is None
 
