@@ -27,6 +27,8 @@ CONFIGURATION = "/etc/azure-scheduled-events/config.yml"
 MARKER_FILE = "/var/lib/marks"
 HOLD_FILE = "/var/lib/hold"
 STAGES = ("prepare", "emergency", "started", "recover")
+# seconds from an approval to the start, and from the start to the end of the event
+START, LIFE = 2, 700
 # Writes a marker at its begin and its end, and does not end while the file HOLD_FILE-STAGE exists.
 HOOK = f"""#!/bin/sh
 boot=$(cat /proc/sys/kernel/random/boot_id)
@@ -178,11 +180,6 @@ class RoleHost:
         status = self.status()
         return status.get("events") == [] and status["maintenance"] is None
 
-    def sees(self, name: str, value: Any) -> bool:
-        """Return True if the only event in the status has this value."""
-        events = self.status().get("events", [])
-        return len(events) == 1 and events[0].get(name) == value
-
     def history(self) -> Any:
         return json.loads(self.host.run([COMMAND, "history", "--json"]).stdout)
 
@@ -197,6 +194,14 @@ class Azure:
         """Announce an event, and return its ID."""
         event = {"type": kind, "resources": list(vms), **options}
         return str(self.simulator.post("/events", event)["id"])
+
+    def announce_and_hold(self, site: RoleHost, kind: str = "Freeze") -> str:
+        """Announce an event of the host, whose preparation has begun then and does not end; return the ID."""
+        site.hold("prepare")
+        options = {"duration": 0} if kind == "Freeze" else {}
+        event_id = self.announce(kind, site.host.name, **options)
+        site.wait_for("began", "prepare")
+        return event_id
 
     def advance(self, seconds: float) -> None:
         self.simulator.advance(seconds)
@@ -220,6 +225,13 @@ class Azure:
 
     def wait_for_approval(self, event_id: str, site: RoleHost) -> None:
         wait_until(lambda: self.approvals(event_id), "the approval", site.log)
+
+    def interrupt(self, event_id: str, site: RoleHost, act: str) -> None:
+        """Let an event start when it is approved, until the act and the hooks of the start have ended."""
+        self.wait_for_approval(event_id, site)
+        self.advance(START)
+        self.wait_for_impact(site.host.name, act)
+        site.wait_for("ended", "started")
 
     def wait_for_impact(self, name: str, act: str) -> None:
         wait_until(

@@ -10,18 +10,17 @@ down, or run again after it. The last test installs the configuration of the rol
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from support.hosts.host import EPHEMERAL, Host
-from support.hosts.role_host import HOOKS, SERVICE, Azure, RoleHost
+from support.hosts.role_host import HOOKS, LIFE, SERVICE, START, Azure, RoleHost
 from support.wait import wait_until
 
 # the host of test_hook_runner_role.py
 VM = "role"
-# seconds from an approval to the start, and from the start to the end of the event
-START, LIFE = 2, 700
 LIBRARY = "/usr/local/lib/azure-scheduled-events"
 # systemd ends a daemon without a watchdog message for this time, which is four times the interval of
 # these messages
@@ -55,6 +54,15 @@ def hook_process(site: RoleHost) -> str:
     return site.host.run(["pgrep", "--oldest", "--full", "hooks.d/prepare/10-mark"]).stdout
 
 
+@contextmanager
+def hook_survives(site: RoleHost) -> Iterator[None]:
+    """The daemon ends in this block, and another one has the same process of the hook."""
+    process, hook = site.process(), hook_process(site)
+    yield
+    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon polls", site.log)
+    assert hook_process(site) == hook
+
+
 def test_freeze(site: RoleHost, azure: Azure) -> None:
     boot = site.host.boot_id
     event = azure.announce("Freeze", VM, duration=9)
@@ -78,10 +86,7 @@ def test_freeze(site: RoleHost, azure: Azure) -> None:
 def test_reboot(site: RoleHost, azure: Azure) -> None:
     before = site.host.boot_id
     event = azure.announce("Reboot", VM)
-    azure.wait_for_approval(event, site)
-    azure.advance(START)
-    azure.wait_for_impact(VM, "reboot")
-    site.wait_for("ended", "started")
+    azure.interrupt(event, site, "reboot")
     end_event(site, azure)
     after = site.host.boot_id
     assert before != after
@@ -96,10 +101,7 @@ def test_reboot(site: RoleHost, azure: Azure) -> None:
 def test_redeploy(site: RoleHost, azure: Azure) -> None:
     site.host.run(["touch", f"{EPHEMERAL}/cache"])
     event = azure.announce("Redeploy", VM)
-    azure.wait_for_approval(event, site)
-    azure.advance(START)
-    azure.wait_for_impact(VM, "redeploy")
-    site.wait_for("ended", "started")
+    azure.interrupt(event, site, "redeploy")
     end_event(site, azure)
     assert site.host.run(["test", "-e", f"{EPHEMERAL}/cache"], check=False).returncode == 1
     assert (site.began("prepare"), site.began("recover"), azure.approvals(event)) == (1, 1, 1)
@@ -117,19 +119,14 @@ def test_hardware_failure(site: RoleHost, azure: Azure) -> None:
 @pytest.mark.all
 @pytest.mark.parametrize("way", [Host.reboot, Host.crash], ids=["reboot", "power cut"])
 def test_host_goes_down_while_it_prepares(site: RoleHost, azure: Azure, way: Callable[[Host], None]) -> None:
-    site.hold("prepare")
-    event = azure.announce("Reboot", VM)
-    site.wait_for("began", "prepare")
+    event = azure.announce_and_hold(site, "Reboot")
     way(site.host)
     if not site.host.is_up:
         site.host.boot()
     site.wait_for("began", "prepare", 2)
     assert azure.approvals(event) == 0
     site.release("prepare")
-    azure.wait_for_approval(event, site)
-    azure.advance(START)
-    azure.wait_for_impact(VM, "reboot")
-    site.wait_for("ended", "started")
+    azure.interrupt(event, site, "reboot")
     end_event(site, azure)
     assert (site.began("prepare"), site.ended("prepare")) == (2, 1), site.log()
     assert (site.began("recover"), azure.approvals(event)) == (1, 1), site.log()
@@ -157,13 +154,9 @@ def test_host_recovers_from_an_event_that_ends_while_it_is_down(site: RoleHost, 
     ids=["killed", "restarted"],
 )
 def test_hook_outlives_the_daemon_and_is_counted_once(site: RoleHost, azure: Azure, how: list[str]) -> None:
-    site.hold("prepare")
-    event = azure.announce("Freeze", VM, duration=0)
-    site.wait_for("began", "prepare")
-    process, hook = site.process(), hook_process(site)
-    site.host.run(how)
-    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon polls", site.log)
-    assert hook_process(site) == hook
+    event = azure.announce_and_hold(site)
+    with hook_survives(site):
+        site.host.run(how)
     finish_event(site, azure, event)
 
 
@@ -174,9 +167,7 @@ def test_full_run_delays_a_hook_which_then_runs_as_a_child(site: RoleHost, azure
     site.write_drop_in("ReadWritePaths=/var/lib")
     site.host.run(["sh", "-c", "mount -o remount,size=$(df --output=used -B1 /run | tail -1) /run"])
     try:
-        site.hold("prepare")
-        event = azure.announce("Freeze", VM, duration=0)
-        site.wait_for("began", "prepare")
+        event = azure.announce_and_hold(site)
         units = ["systemctl", "list-units", "--plain", "--no-legend", "azure-scheduled-events-hook-*"]
         assert site.host.run(units).stdout == ""
     finally:
@@ -190,19 +181,16 @@ def test_full_run_delays_a_hook_which_then_runs_as_a_child(site: RoleHost, azure
 def test_watchdog_is_pinged_while_imds_fails_and_ends_a_hanging_daemon(site: RoleHost, azure: Azure) -> None:
     site.configure(timeout=ENDLESS)
     site.write_drop_in(*WATCHED)
-    site.hold("prepare")
-    event = azure.announce("Freeze", VM, duration=0)
-    site.wait_for("began", "prepare")
-    process, hook = site.process(), hook_process(site)
-    azure.inject_fault("hang")
-    for _turn in range(2):
-        pinged = site.unit("WatchdogTimestampMonotonic")
-        wait_until(lambda: site.unit("WatchdogTimestampMonotonic") != pinged, "it is pinged", site.log)  # pylint: disable=cell-var-from-loop
-    assert site.process() == process
-    azure.simulator.delete("/faults")
-    site.host.run(["kill", "-STOP", process])
-    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "systemd starts another one", site.log)
-    assert hook_process(site) == hook
+    event = azure.announce_and_hold(site)
+    with hook_survives(site):
+        process = site.process()
+        azure.inject_fault("hang")
+        for _turn in range(2):
+            pinged = site.unit("WatchdogTimestampMonotonic")
+            wait_until(lambda: site.unit("WatchdogTimestampMonotonic") != pinged, "it is pinged", site.log)  # pylint: disable=cell-var-from-loop
+        assert site.process() == process
+        azure.simulator.delete("/faults")
+        site.host.run(["kill", "-STOP", process])
     finish_event(site, azure, event)
     site.configure()
     site.write_drop_in()
@@ -210,9 +198,7 @@ def test_watchdog_is_pinged_while_imds_fails_and_ends_a_hanging_daemon(site: Rol
 
 @pytest.mark.all
 def test_role_removes_no_hooks_of_a_prepared_host(site: RoleHost, azure: Azure) -> None:
-    site.hold("prepare")
-    event = azure.announce("Freeze", VM, duration=0)
-    site.wait_for("began", "prepare")
+    event = azure.announce_and_hold(site)
     others = [hook for hook in HOOKS if hook["stage"] != "recover"]
     for variables in ({"hooks": others, "purge_hooks": True}, {"state": "absent"}):
         refused = site.apply(**variables)
@@ -223,13 +209,9 @@ def test_role_removes_no_hooks_of_a_prepared_host(site: RoleHost, azure: Azure) 
 
 @pytest.mark.all
 def test_upgrade_in_the_middle_of_an_event(site: RoleHost, azure: Azure) -> None:
-    site.hold("prepare")
-    event = azure.announce("Freeze", VM, duration=0)
-    site.wait_for("began", "prepare")
-    process, hook = site.process(), hook_process(site)
-    site.host.run(["sh", "-c", f"for each in {LIBRARY}/hook_runner/*.py; do echo '# older' >>$each; done"])
-    upgraded = site.must_apply()
-    assert "Restart the hook runner" in upgraded.changed_tasks, upgraded.text
-    wait_until(lambda: site.process() not in ("0", process) and site.watches(), "the new daemon polls", site.log)
-    assert hook_process(site) == hook
+    event = azure.announce_and_hold(site)
+    with hook_survives(site):
+        site.host.run(["sh", "-c", f"for each in {LIBRARY}/hook_runner/*.py; do echo '# older' >>$each; done"])
+        upgraded = site.must_apply()
+        assert "Restart the hook runner" in upgraded.changed_tasks, upgraded.text
     finish_event(site, azure, event)

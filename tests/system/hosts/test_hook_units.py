@@ -74,9 +74,7 @@ def test_unit_of_a_hook_has_its_limits_and_those_of_all_hooks(site: RoleHost, az
     site.configure(
         hooks={"prepare/10-mark": {"unit": {"MemoryMax": "1G", "TasksMax": 50, "CPUQuota": "50%"}}}, kill_after=2
     )
-    site.hold("prepare")
-    azure.announce("Freeze", VM, duration=0)
-    site.wait_for("began", "prepare")
+    azure.announce_and_hold(site)
     (unit,) = units(site)
     assert unit.startswith("azure-scheduled-events-hook-prepare-10-mark-")
     assert shown(site, unit, "MemoryMax", "TasksMax", "CPUQuotaPerSecUSec", "ProtectClock") == [

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from support.hosts.lab import Lab
-from support.hosts.role_host import SERVICE, Azure, RoleHost, azure_of
+from support.hosts.role_host import LIFE, SERVICE, START, Azure, RoleHost, azure_of
 from support.hosts.rootfs import OTHER_SUITES
 from support.wait import wait_until
 
 pytestmark = pytest.mark.all
 
-START, LIFE = 2, 700
 # the record of the open maintenance
 OPEN = "/var/lib/azure-scheduled-events/hook-runner/maintenance.json"
 
@@ -44,10 +43,7 @@ def test_role_installs_and_its_second_run_changes_nothing(site: RoleHost, azure:
 def test_reboot(site: RoleHost, azure: Azure) -> None:
     before = site.host.boot_id
     event = azure.announce("Reboot", site.host.name)
-    azure.wait_for_approval(event, site)
-    azure.advance(START)
-    azure.wait_for_impact(site.host.name, "reboot")
-    site.wait_for("ended", "started")
+    azure.interrupt(event, site, "reboot")
     azure.advance(LIFE)
     site.wait_for("ended", "recover")
     assert [mark.boot_id for mark in site.markers("ended", "prepare")] == [before] and site.began("prepare") == 1
@@ -59,9 +55,7 @@ def test_reboot(site: RoleHost, azure: Azure) -> None:
 
 def test_daemon_that_is_killed_finds_its_hook_again(site: RoleHost, azure: Azure) -> None:
     site.reset()
-    site.hold("prepare")
-    event = azure.announce("Freeze", site.host.name, duration=0)
-    site.wait_for("began", "prepare")
+    event = azure.announce_and_hold(site)
     process = site.process()
     site.host.run(["systemctl", "kill", "--signal=KILL", "--kill-who=main", SERVICE])
     wait_until(lambda: site.process() not in ("0", process) and site.watches(), "another daemon polls", site.log)
