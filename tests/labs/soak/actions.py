@@ -51,7 +51,7 @@ class Actions:
         return "" if came else "fewer requests"
 
     def do_until_mark(self, what: str, stage: str) -> str:
-        """Wait until another hook of the stage begins, or succeeds."""
+        """Wait until another hook of the stage begins, or succeeds (end)."""
         before = self._count(what, stage)
         return "" if holds_within(lambda: self._count(what, stage) > before, WAIT_TIMEOUT) else "no mark appeared"
 
@@ -104,4 +104,4 @@ class Actions:
         self.testbed.host.set_clock(skew)
 
     def _count(self, what: str, stage: str) -> int:
-        return sum(mark.what == what and mark.hook.startswith(stage) for mark in self.testbed.marks())
+        return sum(mark.what == what and mark.hook.startswith(stage) for mark in self.testbed.harness.marks())

@@ -13,8 +13,17 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from seed_campaign import Approval, Violation
-from soak.hooks import HookRun
 from soak.plan import PREPARE, RECOVER, Hook, Plan
+from support.daemon.hook_scripts import Mark
+
+
+class HookRun(NamedTuple):
+    """One run of a hook, with Unix times; one that failed, was killed or still runs has not succeeded."""
+
+    hook: str
+    event_id: str
+    began: float
+    succeeded: float | None
 
 
 class Evidence(NamedTuple):
@@ -24,6 +33,15 @@ class Evidence(NamedTuple):
     runs: Sequence[HookRun]
     approvals: Sequence[Approval]
     reboots: Sequence[float]
+
+
+def hook_runs(marks: Sequence[Mark]) -> list[HookRun]:
+    """Return the runs of these marks, in the order of their beginning."""
+    ends = {(mark.pid, mark.hook, mark.event_id): mark.at for mark in marks if mark.what == "end"}
+    begins = [mark for mark in marks if mark.what == "begin"]
+    return [
+        HookRun(mark.hook, mark.event_id, mark.at, ends.get((mark.pid, mark.hook, mark.event_id))) for mark in begins
+    ]
 
 
 def find_violations(evidence: Evidence) -> list[Violation]:
@@ -48,7 +66,7 @@ def _counts(evidence: Evidence, at: float, hook: Hook) -> bool:
     undone += [] if hook.persists else evidence.reboots
     last = max((moment for moment in undone if moment < at), default=0.0)
     return any(
-        run.hook == hook.path and run.how == "ok" and run.began > last and run.ended is not None and run.ended <= at
+        run.hook == hook.path and run.began > last and run.succeeded is not None and run.succeeded <= at
         for run in evidence.runs
     )
 
@@ -58,8 +76,8 @@ def recoveries_succeed(evidence: Evidence) -> Iterator[Violation]:
     others = [run for run in evidence.runs if not run.hook.startswith(RECOVER)]
     for hook in evidence.plan.setup.hooks if others else ():
         last = others[-1]
-        good = [run for run in evidence.runs if run.hook == hook.path and run.how == "ok" and run.began >= last.began]
-        if hook.stage == RECOVER and not good:
+        runs = [run for run in evidence.runs if run.hook == hook.path and run.began >= last.began]
+        if hook.stage == RECOVER and not any(run.succeeded for run in runs):
             yield Violation("3 recovered", f"{hook.path} never succeeded after {last.hook} for {last.event_id[:8]}")
 
 

@@ -16,6 +16,20 @@ PREPARE, EMERGENCY, STARTED, RECOVER = "prepare", "emergency", "started", "recov
 TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
 RESOURCES = (VM,) * 7 + ("vm1,vm2", "vm2,vm1", "vm2")
 NOTICES = (900, 900, 600, 600, 60, 30, 30, 15, 8, 4)
+_IS_FIRST = '[ "$(grep -c "^begin.$EVENT_STAGE/$me.$EVENT_ID" "$MARKS")" -le 1 ]'
+# shell code of a hook between its marks
+BODIES = {
+    "works": ":",
+    "slow": "sleep 0.5",
+    "fails": "exit 3",
+    "fails-first": f"{_IS_FIRST} && exit 3",
+    "fails-until-healed": '[ -e "$MARKS.healed" ] || exit 3',
+    "hangs": "sleep 1000",
+    "hangs-first": f"{_IS_FIRST} && sleep 1000",
+    "ignores-term": "trap : TERM; while :; do sleep 1000; done",
+    "leaves-a-child": "sleep 1000 &",
+    "kills-itself": "kill -9 $$",
+}
 PREPARES = (
     *("works",) * 14,
     *("slow", "slow", "fails", "hangs", "ignores-term", "leaves-a-child", "kills-itself", "fails-first", "hangs-first"),
@@ -32,7 +46,7 @@ EVENTS_OF_A_LONG_RUN = 20
 
 
 class Hook(NamedTuple):
-    """One hook; ``does``: a name of hooks.BODIES; ``persists``: whether its effect outlives a reboot."""
+    """One hook; ``does``: a name of BODIES; ``persists``: whether its effect outlives a reboot."""
 
     stage: str
     name: str
@@ -106,7 +120,7 @@ def _long(chance: random.Random) -> Plan:
         event_id = _event_id(chance)
         actions += [
             Action("announce", (event_id, chance.choice(TYPES), VM, {"notice": 600})),
-            Action("until-mark", ("ok", PREPARE)),
+            Action("until-mark", ("end", PREPARE)),
             Action("event", (event_id, chance.choice(("cancel", "complete")), {})),
             Action("rest"),
         ]
@@ -146,7 +160,7 @@ class _PlanBuilder:
             Action("polls", (chance.choice((1, 2)),)),
             Action("pause", (round(chance.uniform(0, 0.4), 2),)),
             Action("until-mark", ("begin", chance.choice((PREPARE, PREPARE, RECOVER)))),
-            Action("until-mark", ("ok", PREPARE)),
+            Action("until-mark", ("end", PREPARE)),
         ]
         return [chance.choice(ways)]
 
@@ -163,7 +177,7 @@ class _PlanBuilder:
         announced = Action("announce", (event_id, kind, resources, {"notice": chance.choice(NOTICES)}))
         if chance.random() < 0.5:
             return [announced]
-        prepared = Action("until-mark", ("ok", PREPARE))
+        prepared = Action("until-mark", ("end", PREPARE))
         return [announced, prepared] if chance.random() < 0.5 else [announced, prepared, Action("polls", (2,))]
 
     def _event(self) -> list[Action]:

@@ -14,8 +14,7 @@ from azure_scheduled_events.event_types import EVENT_TYPES
 from hook_runner.records import OPEN_STATES
 from seed_campaign import Outcome, Violation, approvals_from
 from soak.actions import Actions
-from soak.checks import Evidence, counts_of, find_violations
-from soak.hooks import hook_runs
+from soak.checks import Evidence, counts_of, find_violations, hook_runs
 from soak.plan import VM, Plan, draw_plan
 from soak.testbed import Testbed, holds_within
 from support import simulator_process
@@ -141,7 +140,7 @@ class _PlanExecution:
 
     def evidence(self) -> Evidence:
         approvals = [each for each in approvals_from(self.simulator.get("/log")["lines"]) if each.vm == VM]
-        return Evidence(self.plan, hook_runs(self.testbed.marks()), approvals, self.testbed.reboots)
+        return Evidence(self.plan, hook_runs(self.testbed.harness.marks()), approvals, self.testbed.reboots)
 
     def _report(self, what: str, text: str) -> None:
         self.violations.append(Violation(what, text))

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import signal
 import threading
@@ -15,10 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from hook_runner.service.control_socket import send_request
 from soak.emulated_host import EmulatedHost
-from soak.hooks import Mark, read_marks, write_hook
-from soak.plan import VM, Setup
+from soak.plan import BODIES, VM, Setup
 from support.daemon.daemon_process import DaemonProcess
 from support.daemon.hook_scripts import is_alive, processes_with
 from support.daemon.runner_harness import RunnerHarness
@@ -47,7 +47,7 @@ class Testbed:
         self.harness = RunnerHarness(folder, azure, VM, **_configuration(setup))
         self.host = EmulatedHost(folder, setup.skew)
         for hook in setup.hooks:
-            write_hook(self.harness.hooks_directory, hook.path, hook.does)
+            self.harness.hook(hook.path, BODIES[hook.does])
         self.daemon = DaemonProcess(self.harness)
         self.exits: list[tuple[str, int]] = []
         self.reboots: list[float] = []
@@ -101,9 +101,6 @@ class Testbed:
         except OSError:
             return None
 
-    def marks(self) -> list[Mark]:
-        return read_marks(self.harness.marks_file)
-
     def remaining_processes(self) -> list[int]:
         """Return the ids of the processes of this host, without the daemon."""
         own = self.daemon.process.pid if self.daemon.process is not None else 0
@@ -113,9 +110,8 @@ class Testbed:
     def footprint(self) -> tuple[int, int]:
         """Return the number of descriptors and the KiB of resident memory of the daemon."""
         assert self.daemon.process is not None
-        process = Path("/proc", str(self.daemon.process.pid))
-        pages = int((process / "statm").read_text().split()[1])
-        return len(os.listdir(process / "fd")), pages * os.sysconf("SC_PAGE_SIZE") // 1024
+        process = psutil.Process(self.daemon.process.pid)
+        return process.num_fds(), process.memory_info().rss // 1024
 
     def close(self) -> None:
         self._is_closed.set()
