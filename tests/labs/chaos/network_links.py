@@ -8,16 +8,10 @@ from __future__ import annotations
 import json
 import subprocess
 
-from support.hosts.bridge import BRIDGE, GATEWAY, ip
+from support.hosts.bridge import BRIDGE, BRIDGE_MAC, GATEWAY, ip
 
 TABLE = "77"
 BLACK_HOLE = "black-hole"
-
-
-def prepare_bridge() -> None:
-    """Give the bridge a fixed hardware address, which does not change with the links of the bridge."""
-    ip("link", "set", BRIDGE, "address", "02:00:00:00:00:01")
-    _create_black_hole()
 
 
 class NetworkLink:
@@ -26,10 +20,10 @@ class NetworkLink:
     def __init__(self, name: str, number: int, address: str) -> None:
         self._name, self._cable, self._address = name, f"host{number}", address
         # the kernel fails connections after three seconds if it does not know the neighbour
-        own, gateway = _hardware_address("eth0", "-n", name), _hardware_address(BRIDGE)
+        own = _hardware_address(name)
         ip("neighbour", "replace", address, "lladdr", own, "dev", BRIDGE, "nud", "permanent")
-        ip("-n", name, "neighbour", "replace", GATEWAY, "lladdr", gateway, "dev", "eth0", "nud", "permanent")
-        _create_black_hole("-n", name)
+        ip("-n", name, "neighbour", "replace", GATEWAY, "lladdr", BRIDGE_MAC, "dev", "eth0", "nud", "permanent")
+        create_black_hole("-n", name)
         self._is_cut = self._is_cut_for_ssh = False
 
     def cut(self) -> None:
@@ -56,16 +50,16 @@ class NetworkLink:
         ip("-n", self._name, "rule", verb, "ipproto", "tcp", "sport", "22", "table", TABLE)
 
 
-def _create_black_hole(*where: str) -> None:
-    """Create a route whose packets never arrive."""
+def create_black_hole(*where: str) -> None:
+    """Create a route whose packets never arrive; ``where`` are words that select a namespace."""
     ip(*where, "link", "add", BLACK_HOLE, "type", "veth", "peer", "name", BLACK_HOLE + "-end")
     ip(*where, "link", "set", BLACK_HOLE, "arp", "off", "up")
     ip(*where, "link", "set", BLACK_HOLE + "-end", "up")
     ip(*where, "route", "add", "default", "dev", BLACK_HOLE, "table", TABLE)
 
 
-def _hardware_address(device: str, *where: str) -> str:
+def _hardware_address(name: str) -> str:
     shown = subprocess.run(
-        ["ip", *where, "-json", "link", "show", device], check=True, capture_output=True, text=True, timeout=30
+        ["ip", "-n", name, "-json", "link", "show", "eth0"], check=True, capture_output=True, text=True, timeout=30
     ).stdout
     return str(json.loads(shown)[0]["address"])

@@ -10,7 +10,6 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +17,15 @@ from chaos import network_links
 from chaos.controller import Controller
 from chaos.plan import PREPARE, RECOVER, Event, Plan
 from chaos.vm import STEP_COMMAND, Mark, Vm, make_key
-from support import simulator_process
 from support.hosts.apply_impact import DONE, Impacts
-from support.hosts.bridge import IMDS
-from support.hosts.lab import Lab
+from support.hosts.lab import Lab, start_simulator
 from support.simulator_process import ControlError, Simulator
 
 PLAYBOOK = "azure_imds.scheduled_events.maintenance"
 MAINTENANCE_PATIENCE = 60
 TASK_TIMEOUT = 20
+# of the simulator
+KNOBS = {"start_delay": "0.5s", "idle_disable": 0}
 
 
 class VmImpacts(Impacts):
@@ -157,25 +156,13 @@ class Testbed:
 def make_vms(lab: Lab, folder: Path, names: Sequence[str]) -> dict[str, Vm]:
     """Make VMs that root can log in to with the key in the folder."""
     make_key(folder / "key")
-    network_links.prepare_bridge()
+    network_links.create_black_hole()
     vms = {}
     for number, name in enumerate(names, 1):
         host = lab.host(name)
         link = network_links.NetworkLink(name, number, host.address)
         vms[name] = Vm(host, link, folder, (folder / "key.pub").read_text())
     return vms
-
-
-def start_simulator(vms: Mapping[str, Vm], impacts: Impacts, **scenario: Any) -> AbstractContextManager[Simulator]:
-    """Start the simulator of an availability set of these VMs, at the address of IMDS."""
-    whole = {
-        "groups": {"set": {"kind": "availability_set", "vms": {name: {} for name in vms}}},
-        "knobs": {"rate_limit": 0, "start_delay": "0.5s", "idle_disable": 0},
-        "impact": impacts.commands,
-        **scenario,
-    }
-    sources = [argument for name, vm in vms.items() for argument in ("--source", f"{name}={vm.host.address}")]
-    return simulator_process.start(whole, sources, listen=IMDS + ":80")
 
 
 @contextlib.contextmanager
@@ -187,5 +174,5 @@ def open_testbed(plan: Plan, folder: Path, sockets: Path, collections: Path) -> 
             vms[failure.vm].inject_failure(failure)
         for slow in plan.slow:
             vms[slow.vm].slow_down(slow.step, slow.seconds)
-        with VmImpacts(vms, folder / "lab") as impacts, start_simulator(vms, impacts) as simulator:
+        with VmImpacts(vms, folder / "lab") as impacts, start_simulator(impacts, knobs=KNOBS) as simulator:
             yield Testbed(folder, sockets, collections, vms, simulator, plan.pipelining)

@@ -13,11 +13,10 @@ from pathlib import Path
 
 from demo import database
 from demo.plan import Plan
-from support import simulator_process
 from support.hosts.apply_impact import DONE, Impacts
-from support.hosts.bridge import IMDS, ip
+from support.hosts.bridge import ip
 from support.hosts.host import Host
-from support.hosts.lab import Lab
+from support.hosts.lab import Lab, start_simulator
 from support.simulator_process import Simulator
 from support.wait import wait_until
 
@@ -80,11 +79,11 @@ class Outages(Impacts):
 
     def __init__(self, hosts: Mapping[str, Host], folder: Path, away: float) -> None:
         super().__init__(hosts, folder)
-        self._machines, self._away = dict(hosts), away
+        self._away = away
         self.failed: list[str] = []
 
     def answer(self, act: str, name: str) -> str:
-        host = self._machines[name]
+        host = self.hosts[name]
         # the end on the bridge, see support/hosts/bridge.py
         cable = f"host{int(host.address.rpartition('.')[2]) - FIRST_ADDRESS}"
         try:
@@ -166,17 +165,10 @@ def open_topology(plan: Plan, folder: Path) -> Iterator[Topology]:
         install_balancer(hosts[BALANCER], plan)
         managed = {name: host for name, host in hosts.items() if name != BALANCER}
         outages = Outages(managed, folder / "lab", plan.away)
-        with outages:
-            scenario = {
-                "groups": {"set": {"kind": "availability_set", "vms": {name: {} for name in managed}}},
-                "knobs": {"rate_limit": 0, "idle_disable": 0},
-                "impact": outages.commands,
-            }
-            sources = [word for name, host in managed.items() for word in ("--source", f"{name}={host.address}")]
-            with simulator_process.start(scenario, sources, listen=f"{IMDS}:80") as simulator:
-                topology = Topology(plan, hosts, simulator, outages)
-                wait_until(topology.is_whole, "all services work", lambda: f"{topology.servers()}")
-                yield topology
+        with outages, start_simulator(outages, knobs={"idle_disable": 0}) as simulator:
+            topology = Topology(plan, hosts, simulator, outages)
+            wait_until(topology.is_whole, "all services work", lambda: f"{topology.servers()}")
+            yield topology
 
 
 def install_web_service(host: Host, plan: Plan) -> None:

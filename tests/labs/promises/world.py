@@ -17,10 +17,10 @@ from typing import Any
 
 from chaos.evidence import Evidence, events_from
 from chaos.plan import SETTLE
-from chaos.testbed import VmImpacts, make_vms, start_simulator
+from chaos.testbed import KNOBS, VmImpacts, make_vms
 from chaos.vm import STATE, Vm
 from seed_campaign import Approval, approvals_from
-from support.hosts.lab import Lab
+from support.hosts.lab import Lab, start_simulator
 from support.simulator_process import Simulator
 from support.wait import wait_until
 
@@ -153,5 +153,5 @@ def world_of(hosts: Hosts, folder: Path) -> Iterator[World]:
     hosts.reset()
     impacts = ObservedImpacts(hosts.vms, folder)
     # a rulebook polls from the machine of the controller, whose address is that of no VM
-    with impacts, start_simulator(hosts.vms, impacts, default_vm=NAMES[1]) as simulator:
+    with impacts, start_simulator(impacts, knobs=KNOBS, default_vm=NAMES[1]) as simulator:
         yield World(hosts, simulator, impacts, folder)

@@ -43,7 +43,7 @@ class Impacts:
 
     def __init__(self, hosts: Mapping[str, Host], folder: Path) -> None:
         self.happened: list[tuple[str, str]] = []
-        self._hosts = hosts
+        self.hosts = hosts
         self._path = folder / "impacts"
         impacts = self
 
@@ -72,7 +72,7 @@ class Impacts:
     def answer(self, act: str, name: str) -> str:
         """Call the method; return DONE or the error."""
         try:
-            getattr(self._hosts[name], act)()
+            getattr(self.hosts[name], act)()
         except Exception as error:  # pylint: disable=broad-exception-caught  # goes to the simulator's log
             return f"{type(error).__name__}: {error}"
         self.happened.append((name, act))

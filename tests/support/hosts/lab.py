@@ -16,14 +16,19 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
+from support import simulator_process
 from support.hosts import rootfs
-from support.hosts.bridge import NAMESPACES, Bridge
+from support.hosts.apply_impact import Impacts
+from support.hosts.bridge import IMDS, NAMESPACES, Bridge
 from support.hosts.control_groups import groups_of_a_lab, remove_stale_groups
 from support.hosts.host import Host
 from support.hosts.namespaces import skip_reason_of_this_process
+from support.simulator_process import Simulator
 
 
 class Lab:
@@ -72,3 +77,18 @@ class Lab:
         folder.mkdir(parents=True, exist_ok=True)
         subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "lab", str(folder)], check=True, timeout=30)
         self._ends.callback(subprocess.run, ["umount", "--lazy", str(folder)], check=True, timeout=30)
+
+
+def start_simulator(impacts: Impacts, *words: str, knobs: Mapping[str, Any] = {}, **scenario: Any) -> Simulator:
+    """Start the simulator of an availability set of hosts at 169.254.169.254, without a rate limit.
+
+    ``words`` are further arguments, and ``scenario`` further keys of the scenario.
+    """
+    whole = {
+        "groups": {"set": {"kind": "availability_set", "vms": {name: {} for name in impacts.hosts}}},
+        "knobs": {"rate_limit": 0, **knobs},
+        "impact": impacts.commands,
+        **scenario,
+    }
+    sources = [word for name, host in impacts.hosts.items() for word in ("--source", f"{name}={host.address}")]
+    return simulator_process.start(whole, [*words, *sources], listen=f"{IMDS}:80")

@@ -12,12 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from support import simulator_process
 from support.ansible_hosts import Hosts
 from support.hosts.ansible_inventory import Applied, ansible_on, apply_role
 from support.hosts.apply_impact import Impacts
-from support.hosts.bridge import IMDS
 from support.hosts.host import Host
+from support.hosts.lab import start_simulator
 from support.simulator_process import Simulator
 from support.wait import wait_until
 
@@ -244,15 +243,8 @@ class Azure:
 @contextmanager
 def azure_of(hosts: Mapping[str, Host], folder: Path) -> Iterator[Azure]:
     """Simulate an availability set of these hosts."""
-    with Impacts(hosts, folder) as impacts:
-        scenario = {
-            "groups": {"set": {"kind": "availability_set", "vms": {name: {} for name in hosts}}},
-            "knobs": {"rate_limit": 0},
-            "impact": impacts.commands,
-        }
-        sources = [word for name, host in hosts.items() for word in ("--source", f"{name}={host.address}")]
-        with simulator_process.start(scenario, ["--clock", "manual", *sources], listen=f"{IMDS}:80") as simulator:
-            yield Azure(simulator, impacts)
+    with Impacts(hosts, folder) as impacts, start_simulator(impacts, "--clock", "manual") as simulator:
+        yield Azure(simulator, impacts)
 
 
 @contextmanager
