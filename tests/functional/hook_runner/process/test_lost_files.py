@@ -119,18 +119,3 @@ def test_service_ends_when_another_one_took_its_lock(azure: Azure, make_daemon: 
     first.send_signal(signal.SIGCONT)
     assert first.wait(30) == 1 and vm.times_logged("another azure-scheduled-events holds") == 1
     assert vm.data("status")[0] == 0
-
-
-def test_empty_configuration_is_refused_while_an_event_is_in_progress(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    event = azure.schedule("Reboot", hold=True)
-    vm.start()
-    vm.wait(azure.approvals)
-    config = vm.harness.folder / "config.yml"
-    before = config.read_text()
-    config.write_text("")
-    assert vm.process is not None
-    vm.process.send_signal(signal.SIGHUP)
-    vm.wait(lambda: vm.times_logged("the configuration is not changed"))
-    config.write_text(before)
-    assert vm.data("status")[1]["policy"] == "rules" and azure.approvals() == [("vm1", event)]

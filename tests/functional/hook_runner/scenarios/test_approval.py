@@ -25,18 +25,6 @@ def test_t62_a_lost_answer_is_repeated_only_while_it_still_waits(azure: Azure, v
     assert azure.starts(event) == (not held) and vm.ran("prepare") == ["prepare/10-a"]
 
 
-def test_refused_approval_is_shown_until_it_is_taken(azure: Azure, vm: RunnerHarness) -> None:
-    azure.fault("status", status=403, method="POST", route="scheduledevents")
-    azure.schedule("Reboot", hold=True)
-    vm.poll()
-    (shown,) = vm.status()["events"]
-    assert shown["approval"] == "refused" and "403" in shown["approval_error"]
-    azure.heal()
-    vm.poll(after=1)
-    (shown,) = vm.status()["events"]
-    assert shown["approval"] == "accepted" and shown["approval_error"] is None
-
-
 def test_t68_a_failed_preparation_approves_nothing_and_is_recovered_from(azure: Azure, vm: RunnerHarness) -> None:
     vm.hook("prepare/10-a", FAILS)
     vm.hook("prepare/20-b")

@@ -45,15 +45,6 @@ def test_hook_that_others_can_write_since_the_start_is_not_run_and_has_failed(az
     assert (run.state, run.cause) == ("failed", Cause.REFUSED) and "can be written by others" in run.reason
 
 
-def test_unit_that_another_program_stops_was_interrupted_and_runs_again(azure: Azure, vm: RunnerHarness) -> None:
-    vm.hook("prepare/10-a", HANGS)
-    event = azure.schedule("Reboot", hold=True)
-    vm.poll()
-    vm.end_processes()
-    vm.poll(after=1)
-    assert vm.steps(event) == [("prepare/10-a", "interrupted"), ("prepare/10-a", "running")]
-
-
 def test_hook_gets_the_event_by_environment_and_by_stdin_and_its_output_is_kept(azure: Azure, make_vm: MakeVm) -> None:
     vm = make_vm()
     vm.hook("prepare/10-a", f"{KEEPS_INPUT}\n{TALKS}")

@@ -71,27 +71,6 @@ def test_recovery_that_is_always_interrupted_is_not_given_up(azure: Azure, vm: R
     assert vm.runner.records.maintenance is None
 
 
-def test_failed_recovery_is_shown_and_repeated_with_growing_pauses_across_restarts(
-    azure: Azure, vm: RunnerHarness
-) -> None:
-    vm.hook("recover/10-a", FAILS)
-    azure.schedule("Reboot", cancel_after=60)
-    vm.poll()
-    vm.poll(after=61)
-    for seconds, runs in ((9, 1), (1, 2), (19, 2), (1, 3)):
-        vm.poll(after=seconds)
-        assert len(vm.ran("recover")) == runs
-    vm.restart("kill")
-    vm.poll(after=1)
-    shown = vm.status()
-    assert len(vm.ran("recover")) == 3 and shown["maintenance"]["not_recovered"] == ["10-a"]
-    assert 0 < shown["maintenance"]["next_attempt"] <= 40
-    vm.hook("recover/10-a")
-    vm.poll(after=40)
-    assert len(vm.ran("recover")) == 4 and vm.runner.records.maintenance is None
-    assert vm.times_logged("closed: recovered; outcome") == 1
-
-
 def test_record_with_two_open_runs_holds_nothing_up(azure: Azure, vm: RunnerHarness) -> None:
     vm.hook("prepare/10-a", HANGS)
     event = azure.schedule("Reboot", hold=True)

@@ -94,11 +94,12 @@ def test_request_that_succeeds_after_a_refusal_is_the_last_one() -> None:
     vm = Driver()
     vm.seconds(2, event())
     vm.answer(error=FORBIDDEN)
-    assert vm.record().approval == REFUSED
+    assert (vm.record().approval, vm.record().approval_error) == (REFUSED, str(FORBIDDEN))
     vm.seconds(1, event())
     vm.answer()
     vm.seconds(40, event())
-    assert (len(vm.sent), vm.record().approval, vm.reason()) == (2, ACCEPTED, "accepted")
+    record = vm.record()
+    assert (len(vm.sent), record.approval, record.approval_error, vm.reason()) == (2, ACCEPTED, "", "accepted")
 
 
 def test_event_that_changes_before_its_approval_is_judged_again() -> None:
