@@ -46,13 +46,17 @@ class Mark(NamedTuple):
     at: float
 
 
-def write_hook(directory: Path, hook: str, body: str = WORKS, mode: int = 0o755) -> Path:
-    """Write the executable STAGE/NAME."""
-    path = directory / hook
+def write_program(path: Path, text: str, mode: int = 0o755) -> Path:
+    """Write an executable file, in folders that are made."""
     path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    path.write_text(_SCRIPT % body)
+    path.write_text(text, encoding="utf-8")
     path.chmod(mode)
     return path
+
+
+def write_hook(directory: Path, hook: str, body: str = WORKS, mode: int = 0o755) -> Path:
+    """Write the executable STAGE/NAME, which makes marks."""
+    return write_program(directory / hook, _SCRIPT % body, mode)
 
 
 def read_marks(path: Path) -> list[Mark]:

@@ -19,7 +19,7 @@ from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.one_run import RunOrder, RunResult
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
-from support.daemon.hook_scripts import processes_with
+from support.daemon.hook_scripts import processes_with, write_program
 from support.daemon.systemd_programs import SystemdPrograms
 from support.wait import wait_until
 
@@ -57,10 +57,8 @@ class RunsHarness:
         return self.daemons[-1]
 
     def hook(self, script: str, name: str = "10-hook", **settings: Any) -> Hook:
-        path = self.folder / "hooks.d" / "prepare" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(script if script.startswith("#!") else "#!/bin/sh\n" + script)
-        path.chmod(0o755)
+        text = script if script.startswith("#!") else "#!/bin/sh\n" + script
+        path = write_program(self.folder / "hooks.d" / "prepare" / name, text)
         return Hook("prepare", name, str(path), HookSettings(**settings), None)
 
     def python(self, script: str) -> Hook:

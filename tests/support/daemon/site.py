@@ -9,6 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from support.daemon.hook_scripts import write_program
+
 # the first line of a hook; alone it is a hook that succeeds
 SHELL = "#!/bin/sh\n"
 
@@ -34,8 +36,4 @@ class Site:
 
     def hook(self, name: str, text: str = SHELL, mode: int = 0o755) -> Path:
         """Write the file STAGE/NAME."""
-        path = self.folder / "hooks.d" / name
-        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        path.write_text(text)
-        path.chmod(mode)
-        return path
+        return write_program(self.folder / "hooks.d" / name, text, mode)

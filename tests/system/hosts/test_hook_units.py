@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from support.daemon.hook_scripts import write_program
 from support.hosts.role_host import SERVICE, Azure, RoleHost
 from support.wait import wait_until
 
@@ -48,9 +49,7 @@ def _as_it_was(site: RoleHost) -> Iterator[None]:
 
 
 def write_hook(site: RoleHost, name: str, text: str) -> None:
-    file = site.host.file(f"{HOOKS_FOLDER}/{name}")
-    file.write_text(text, encoding="utf-8")
-    file.chmod(0o755)
+    write_program(site.host.file(f"{HOOKS_FOLDER}/{name}"), text)
 
 
 def units(site: RoleHost) -> list[str]:
@@ -179,10 +178,8 @@ def test_daemon_that_is_ended_at_any_step_of_a_run_runs_the_hook_once(
     real = f'/usr/bin/{program} "$@"'
     condition = f'test -e {ASKED} || case "$*" in "{verb}"*hook-prepare*) false;; esac'
     script = f"#!/bin/sh\nPATH=/usr/bin:/bin\n{{ {condition}; }} && exec {real}\n"
-    file = site.host.file(f"{PROGRAMS}/{program}")
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(f"{script}touch {ASKED}\n{before}\n{real}\n{after}\n", encoding="utf-8")
-    file.chmod(0o755)
+    text = f"{script}touch {ASKED}\n{before}\n{real}\n{after}\n"
+    write_program(site.host.file(f"{PROGRAMS}/{program}"), text)
     site.write_drop_in(f"Environment=PATH={PROGRAMS}:/usr/sbin:/usr/bin:/sbin:/bin", "ReadWritePaths=/var/lib")
     process = site.process()
     event = azure.announce("Freeze", VM, duration=0)

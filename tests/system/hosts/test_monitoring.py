@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from support.daemon.hook_scripts import write_program
 from support.daemon.metrics_file import parse
 from support.hosts import rootfs
 from support.hosts.ansible_inventory import ansible_on
@@ -100,10 +101,7 @@ def test_each_alert_has_a_rule_a_test_and_a_row() -> None:
 
 
 def test_prometheus_reads_the_daemon_and_answers_the_dashboard(web: Host, azure: Azure, tmp_path: Path) -> None:
-    hook = web.file("/etc/azure-scheduled-events/hooks.d/prepare/10-fails")
-    hook.parent.mkdir(parents=True)
-    hook.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
-    hook.chmod(0o755)
+    write_program(web.file("/etc/azure-scheduled-events/hooks.d/prepare/10-fails"), "#!/bin/sh\nexit 1\n")
     apply_printed(SITE, web, tmp_path)
     web.file("/etc/prometheus/prometheus.yml").write_text(PRINTED[PROMETHEUS], encoding="utf-8")
     web.run(["promtool", "check", "config", "/etc/prometheus/prometheus.yml"])

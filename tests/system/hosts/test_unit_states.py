@@ -16,6 +16,7 @@ from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.one_run import RunOrder, RunResult
 from hook_runner.hooks.units import UnitState
 from hook_runner.records import Cause
+from support.daemon.hook_scripts import write_program
 from support.hosts.host import Host
 from support.hosts.lab import Lab
 from support.hosts.rootfs import OTHER_SUITES, SUITE
@@ -36,9 +37,8 @@ class Unit:
         self._number = number
 
     def start(self, script: str, **limits: str) -> subprocess.CompletedProcess[str]:
-        file = self.host.file(PATH)
-        file.write_text(script if script.startswith("#!") else f"#!/bin/sh\n{script}\n", encoding="utf-8")
-        file.chmod(0o755)
+        text = script if script.startswith("#!") else f"#!/bin/sh\n{script}\n"
+        write_program(self.host.file(PATH), text)
         self.host.file("/root/input").write_text("given\n", encoding="utf-8")
         self.host.file("/root/environment").write_bytes(units.environment_file({"EVENT_ID": 'a "b" $c `d` \\'}))
         order = RunOrder(

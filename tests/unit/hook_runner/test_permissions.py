@@ -13,6 +13,7 @@ import pytest
 
 from hook_runner.gates import open_gates
 from hook_runner.permissions import permission_problem
+from support.daemon.hook_scripts import write_program
 
 OWNERS = frozenset({0, os.geteuid()})
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -21,10 +22,7 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     folder = tmp_path / "above" / "hooks.d"
-    (folder / "prepare").mkdir(parents=True)
-    hook = folder / "prepare" / "10-hook"
-    hook.write_text("#!/bin/sh\n")
-    hook.chmod(0o755)
+    write_program(folder / "prepare" / "10-hook", "#!/bin/sh\n")
     return folder
 
 

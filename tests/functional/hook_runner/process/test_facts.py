@@ -15,7 +15,7 @@ import pytest
 from jinja2 import Template
 
 from support.daemon.daemon_process import PYTHONPATH, DaemonProcess, MakeDaemon
-from support.daemon.hook_scripts import FAILS, HANGS
+from support.daemon.hook_scripts import FAILS, HANGS, write_program
 from support.daemon.simulated_azure import Azure
 from support.repository import REPOSITORY
 from support.wait import DEFAULT_TIMEOUT
@@ -28,18 +28,16 @@ TEMPLATE = REPOSITORY / "roles/hook_runner/templates/azure_scheduled_events.fact
 class Fact:
     def __init__(self, vm: DaemonProcess) -> None:
         folder = vm.harness.folder
-        command = folder / "azure-scheduled-events"
-        command.write_text(f'#!/bin/sh\nexec {sys.executable} -m hook_runner "$@" --config {folder}/config.yml\n')
-        command.chmod(0o755)
+        text = f'#!/bin/sh\nexec {sys.executable} -m hook_runner "$@" --config {folder}/config.yml\n'
+        command = write_program(folder / "azure-scheduled-events", text)
         variables = {
             "ansible_managed": "Ansible managed",
             "hook_runner__command": str(command),
             "hook_runner__library": str(REPOSITORY / "plugins/module_utils"),
             "hook_runner__python": sys.executable,
         }
-        self._program = folder / "azure_scheduled_events.fact"
-        self._program.write_text(Template(TEMPLATE.read_text(encoding="utf-8")).render(variables))
-        self._program.chmod(0o755)
+        fact = Template(TEMPLATE.read_text(encoding="utf-8")).render(variables)
+        self._program = write_program(folder / "azure_scheduled_events.fact", fact)
 
     def read(self) -> dict[str, Any]:
         shown = subprocess.run(

@@ -20,7 +20,7 @@ import yaml
 from azure_scheduled_events.event_types import EVENT_TYPES, advises
 from support.daemon.daemon_process import PYTHONPATH, DaemonProcess, MakeDaemon
 from support.daemon.documents import blocks, quoted
-from support.daemon.hook_scripts import FAILS, HANGS
+from support.daemon.hook_scripts import FAILS, HANGS, write_program
 from support.daemon.simulated_azure import Azure
 from support.repository import REPOSITORY
 from support.wait import DEFAULT_TIMEOUT
@@ -38,18 +38,13 @@ class Jetpack:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.programs = folder / "bin"
-        self.programs.mkdir(parents=True)
         self.running: list[subprocess.Popen[bytes]] = []
 
     def install(self, name: str, text: str) -> None:
-        path = self.programs / name
-        path.write_text(text, encoding="utf-8")
-        path.chmod(0o755)
+        write_program(self.programs / name, text)
 
     def begin(self, kind: str) -> subprocess.Popen[bytes]:
-        script = self._folder / f"on{kind}.sh"
-        script.write_text(SCRIPT, encoding="utf-8")
-        script.chmod(0o755)
+        script = write_program(self._folder / f"on{kind}.sh", SCRIPT)
         path = f"{self.programs}{os.pathsep}{os.environ['PATH']}"
         self.running.append(subprocess.Popen([script], env={"PATH": path}, stdin=subprocess.DEVNULL))
         return self.running[-1]

@@ -13,16 +13,14 @@ import pytest
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import WHOLE_DIRECTORY, Hook, Skipped, SkipReason, discover_hooks
 from hook_runner.records import STAGES
+from support.daemon.hook_scripts import write_program
 
 Found = tuple[dict[str, list[Hook]], list[Skipped]]
 OWNERS = frozenset({0, os.geteuid()})
 
 
 def put(home: Path, path: str, mode: int = 0o755) -> None:
-    file = home / path
-    file.parent.mkdir(exist_ok=True)
-    file.write_text("#!/bin/sh\n")
-    file.chmod(mode)
+    write_program(home / path, "#!/bin/sh\n", mode)
 
 
 def find(home: Path, settings: Settings | None = None) -> Found:

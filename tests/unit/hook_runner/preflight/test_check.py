@@ -17,6 +17,7 @@ import pytest
 
 from hook_runner.preflight.check import run_checks
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Report
+from support.daemon.hook_scripts import write_program
 from support.daemon.simulated_azure import Azure
 from support.daemon.site import Site
 from support.daemon.systemd_programs import SystemdPrograms
@@ -127,10 +128,7 @@ def test_a_hook_that_can_be_started_is_not(stage: Stage, text: str) -> None:
 
 def test_the_path_of_hooks_is_the_configured_one(stage: Stage) -> None:
     stage.hook("prepare/10-a", "#!/usr/bin/env my-tool\n")
-    tool = stage.folder / "tools" / "my-tool"
-    tool.parent.mkdir()
-    tool.write_text("")
-    tool.chmod(0o755)
+    tool = write_program(stage.folder / "tools" / "my-tool", "")
     assert "env will not find my-tool" in said(stage.check(), ERROR)
     assert said(stage.check(environment={"PATH": f"/bin:{tool.parent}"}), ERROR) == ""
 

@@ -15,16 +15,14 @@ from hook_runner.preflight.check import run_checks
 from hook_runner.preflight.hook_checks import MOST_LINES, check_hooks_themselves
 from hook_runner.preflight.report import ERROR, INFO, WARNING
 from support.daemon.documents import GUIDE, blocks
-from support.daemon.hook_scripts import is_alive
+from support.daemon.hook_scripts import is_alive, write_program
 from support.wait import wait_until
 
 MARKED = "#!/bin/sh\n# azure-scheduled-events: answers check\n"
 
 
 def hook(folder: Path, text: str, problem: str | None = None) -> Hook:
-    file = folder / "10-a"
-    file.write_text(text)
-    file.chmod(0o755)
+    file = write_program(folder / "10-a", text)
     return Hook("prepare", "10-a", str(file), HookSettings(), problem)
 
 
@@ -105,9 +103,7 @@ def test_check_has_the_environment_of_hooks(tmp_path: Path, monkeypatch: pytest.
 
 def test_documented_hook_answers(tmp_path: Path) -> None:
     (text,) = [block for block in blocks(GUIDE, "sh") if "\n# azure-scheduled-events: answers check\n" in block]
-    systemctl = tmp_path / "systemctl"
-    systemctl.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/calls\n')
-    systemctl.chmod(0o755)
+    write_program(tmp_path / "systemctl", f'#!/bin/sh\necho "$*" >>{tmp_path}/calls\n')
     settings = Settings(environment={"PATH": f"{tmp_path}:/usr/bin:/bin"})
     assert found(hook(tmp_path, text), settings=settings) == [(INFO, "nginx starts at boot")]
     assert (tmp_path / "calls").read_text() == "--quiet is-enabled nginx\n"
@@ -115,7 +111,6 @@ def test_documented_hook_answers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("offline, ask, asked", [(True, False, False), (True, True, True), (False, False, True)])
 def test_offline_check_asks_hooks_only_on_request(tmp_path: Path, offline: bool, ask: bool, asked: bool) -> None:
-    (tmp_path / "hooks.d" / "prepare").mkdir(parents=True)
     hook(tmp_path / "hooks.d" / "prepare", MARKED + "echo the workload answers")
     config = tmp_path / "config.yml"
     # a port that refuses connections
