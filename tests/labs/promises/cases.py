@@ -28,7 +28,7 @@ class Case(NamedTuple):
     """One case.
 
     Attributes:
-        name: the line of the table.
+        name: the id of its tests.
         approved_by: who may have approved it, for each permitted course: () for no approval; None if it depends on the
             coordinator.
         unprepared: the VMs that are interrupted unprepared.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The hosts, and the outcomes of which the table is printed at the end; see README.md."""
+"""The hosts and what is installed on them; see README.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from promises.coordinators import install_hook_runners
-from promises.outcome import Outcome, table_of
 from promises.salt_site import salt_site
 from promises.world import Hosts
 from support.hosts.lab import Lab
@@ -21,8 +20,6 @@ from support.hosts.namespaces import skip_reason_of_this_process
 from support.repository import REPOSITORY
 from support.salt.master import Master
 from tools.repository.collection_tree import copy_tree
-
-OUTCOMES: list[Outcome] = []
 
 
 @pytest.fixture(scope="package")
@@ -56,16 +53,3 @@ def salt_master(hosts: Hosts) -> Iterator[Master]:
     # sockets need a short path
     with tempfile.TemporaryDirectory(prefix="salt-") as folder, salt_site(hosts, home, Path(folder)) as master:
         yield master
-
-
-@pytest.fixture(scope="session")
-def outcomes() -> list[Outcome]:
-    """The outcomes of all cases so far, for the table."""
-    return OUTCOMES
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if OUTCOMES:
-        terminalreporter.section("promises")
-        for line in table_of(OUTCOMES):
-            terminalreporter.write_line(line)

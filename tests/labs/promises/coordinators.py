@@ -33,11 +33,9 @@ class Coordinator(abc.ABC):
     """A coordinator in one case.
 
     Attributes:
-        name: for the table.
         hosts_prepare_alone: whether hosts prepare that it does not reach.
     """
 
-    name = ""
     hosts_prepare_alone = False
 
     def __init__(self, world: World) -> None:
@@ -70,7 +68,6 @@ class Coordinator(abc.ABC):
 class Playbook(Coordinator):
     """The playbook azure_imds.scheduled_events.maintenance over ssh."""
 
-    name = "playbook"
     # it has decided, or waits for a host that is lost
     decided = re.compile(
         r"PLAY \[Wait for the end of the events and recover each host\]|TASK .*Pause before the hosts are read again\]"
@@ -156,7 +153,6 @@ def _hook(steps: tuple[str, ...]) -> str:
 class HookRunners(Playbook):
     """Hook runners with `leader: external`, and the playbook with `maintenance_leader: external`."""
 
-    name = "playbook with hook runners"
     hosts_prepare_alone = True
     decided = re.compile("Follow the events further")
     variables: Mapping[str, Any] = {"maintenance_leader": "external"}
@@ -196,8 +192,6 @@ def _polls(vm: Vm) -> bool:
 
 class RulebookEngine(Playbook):
     """ansible-rulebook on the machine of the controller, whose event source polls as one of the VMs."""
-
-    name = "rulebook"
 
     def __init__(self, world: World, collections: Path) -> None:
         super().__init__(world, collections)

@@ -139,8 +139,6 @@ def _shows_why_not(rows: list[dict[str, Any]]) -> bool:
 
 
 class SaltEngine(Coordinator):
-    name = "Salt"
-
     def __init__(self, world: World, master: Master) -> None:
         super().__init__(world)
         self._master = master
