@@ -140,9 +140,7 @@ def install_hook_runners(hosts: Hosts, folder: Path) -> None:
         "service_enabled": False,
     }
     ansible = ansible_on({name: vm.host for name, vm in hosts.vms.items()}, folder)
-    applied = apply_role(
-        ansible, folder, "hook_runner", {f"hook_runner_{name}": value for name, value in given.items()}
-    )
+    applied = apply_role(ansible, folder, "hook_runner", given)
     assert applied.status == 0, applied.text
 
 

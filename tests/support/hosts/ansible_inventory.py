@@ -61,10 +61,14 @@ def ansible_on(hosts: Mapping[str, Host], folder: Path) -> Hosts:
 
 
 def apply_role(ansible: Hosts, folder: Path, role: str, variables: Mapping[str, Any], *words: str) -> Applied:
-    """Apply a role of this collection to all hosts; `words` are further arguments of ansible-playbook."""
+    """Apply a role of this collection to all hosts.
+
+    ``variables`` are those of the role without their prefix, ``words`` further arguments of ansible-playbook.
+    """
     playbook = folder / f"apply-{role}.json"
     playbook.write_text(
         json.dumps([{"hosts": "all", "gather_facts": False, "roles": [COLLECTION + role]}]), encoding="utf-8"
     )
-    ran = ansible.playbook(str(playbook), variables, *words)
+    prefixed = {f"{role}_{name}": value for name, value in variables.items()}
+    ran = ansible.playbook(str(playbook), prefixed, *words)
     return Applied(ran.returncode, ran.stdout + ran.stderr)

@@ -84,13 +84,7 @@ class RoleHost:
             **variables,
             "config": {"interval": 0.2, "timeout": 5, **variables.get("config", {})},
         }
-        return apply_role(
-            self._ansible,
-            self._folder,
-            "hook_runner",
-            {f"hook_runner_{name}": value for name, value in given.items()},
-            *words,
-        )
+        return apply_role(self._ansible, self._folder, "hook_runner", given, *words)
 
     def must_apply(self, *words: str, **variables: Any) -> Applied:
         applied = self.apply(*words, **variables)

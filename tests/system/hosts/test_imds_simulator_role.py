@@ -56,8 +56,7 @@ class SimulatorHost:
         given: dict[str, Any] = {"install_packages": False, **variables}
         if not {"scenario", "scenario_content"} & given.keys():
             given["scenario_file"] = str(self.scenario)
-        named = {f"imds_simulator_{name}": value for name, value in given.items()}
-        return apply_role(self._ansible, self._folder, "imds_simulator", named, *words)
+        return apply_role(self._ansible, self._folder, "imds_simulator", given, *words)
 
     def event_info(self, **options: Any) -> dict[str, Any]:
         return self._ansible.module(self.host.name, "event_info", **{"timeout": 20, **options})
