@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Compare what maintenance events cost with three handlings of them, and draw it.
+"""Compare what maintenance events cost with three handlings of them.
 
 The handlings run at the same time, each in a process with its own namespaces.
 
@@ -22,7 +22,6 @@ from pathlib import Path
 
 from demo.handlings import HANDLINGS, OURS
 from demo.plan import LONG
-from demo.plot import drawing
 from demo.result import Result, events, problems, table
 from demo.run import run
 from support.hosts import capabilities, rootfs
@@ -31,7 +30,6 @@ from support.repository import REPOSITORY
 from support.wait import wait_until
 
 FOLDER = REPOSITORY / ".cache" / "demo-zero-loss"
-IMAGE = REPOSITORY / "docs" / "images" / "zero-loss.svg"
 PATHS = ("tests", "tests/labs", ".", "roles/imds_simulator/files")
 # seconds
 READY_LIMIT = 600.0
@@ -110,11 +108,10 @@ def output_of(name: str) -> str:
 
 
 def report(results: Sequence[Result]) -> int:
-    """Print the figures, write the drawing, and return the exit status."""
+    """Print the figures, and return the exit status."""
     for result in results:
         print(f"{result.handling}\n{events(result)}")
     print(f"\n{table(results)}\n")
-    IMAGE.write_text(drawing(results), encoding="utf-8")
     bad = [each for each in results if each.errors or (each.handling == HANDLINGS[OURS].name and each.problems())]
     for result in bad:
         print(f"{result.handling}:\n{problems(result)}")
