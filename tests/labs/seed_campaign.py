@@ -19,7 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-UNITS = {"s": 1, "m": 60, "h": 3600}
+from azure_scheduled_events.options import parse_seconds
+
 # seconds after which no run starts, when neither seeds nor a time are given
 USUAL_LIMIT = 600.0
 # (kind, options) of faults of IMDS, which the plans draw
@@ -120,7 +121,9 @@ def command_line(program: str, description: str) -> argparse.ArgumentParser:
         "--seeds", type=_seeds, metavar="FROM-TO", help="run these seeds once each (default: from 1 on)"
     )
     parser.add_argument("--seed", type=int, help="run this seed only, print its course, and keep its files")
-    parser.add_argument("--for", type=_seconds, dest="limit", metavar="TIME", help="start no run after 90s, 55m or 2h")
+    parser.add_argument(
+        "--for", type=parse_seconds, dest="limit", metavar="TIME", help="start no run after 90s, 55m or 2h"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="number of runs in parallel (default: %(default)s)")
     return parser
 
@@ -185,9 +188,3 @@ def _seeds(text: str) -> range:
     """Parse FROM-TO, or one number."""
     first, _dash, last = text.partition("-")
     return range(int(first), int(last or first) + 1)
-
-
-def _seconds(text: str) -> float:
-    """Parse a number with the unit s, m or h; without a unit it is seconds."""
-    unit = UNITS.get(text[-1:])
-    return float(text[:-1]) * unit if unit else float(text)

@@ -23,7 +23,7 @@ from seed_campaign import Lab, Outcome, Violation
 from support.hosts.namespaces import UNSHARE_COMMAND
 from support.repository import REPOSITORY
 
-PATHS = ("tests", "tests/labs", ".", "roles/imds_simulator/files")
+PATHS = ("tests", "tests/labs", ".", "plugins/module_utils", "roles/imds_simulator/files")
 # seconds; each run of a seed has its own, shorter limit
 SEED_TIMEOUT = 1200.0
 
