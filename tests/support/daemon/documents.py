@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from support.recipes import printed
 from support.repository import REPOSITORY
 
 GUIDE = (REPOSITORY / "docs" / "hook-runner.md").read_text(encoding="utf-8")
@@ -26,7 +27,7 @@ _DIFFERS = (
 
 def blocks(text: str, language: str) -> list[str]:
     """Return the fenced blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [block for found, block in printed.fences(text) if found == language]
 
 
 def section(text: str, heading: str) -> str:
@@ -66,16 +67,9 @@ def quoted(cell: str) -> list[str]:
 
 def dialogues(text: str) -> list[tuple[str, str]]:
     """Return (command, output) of all commands in console blocks."""
-    found = []
-    for block in blocks(text, "console"):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _newline, output = part.partition("\n")
-            found.append((command, output))
-    return found
+    return [each for block in blocks(text, "console") for each in printed.dialogues(block)]
 
 
 def shape(text: str) -> list[str]:
     """Return the lines of an output, with placeholders for text that differs between two runs."""
-    for pattern, word in _DIFFERS:
-        text = re.sub(pattern, word, text)
-    return [line.rstrip() for line in text.splitlines()]
+    return printed.replaced(text, _DIFFERS)
