@@ -50,20 +50,3 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     monkeypatch.setattr(durable_file, "create", made.create)
     monkeypatch.setattr(os, "replace", made.rename)
     return made
-
-
-_PROGRAM = """
-import errno, os
-from azure_scheduled_events import durable_file
-_create = durable_file.create
-def _created(path, *arguments):
-    if path.startswith(%(directory)r) and os.path.exists(%(flag)r):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-    _create(path, *arguments)
-durable_file.create = _created
-"""
-
-
-def program_on_full_disk(directory: str, flag: str) -> str:
-    """Return Python code for `DaemonProcess.start`: nothing is written below the directory while the flag exists."""
-    return _PROGRAM % {"directory": directory, "flag": flag}

@@ -15,7 +15,6 @@ from support.daemon.daemon_process import DaemonProcess, MakeDaemon
 from support.daemon.hook_scripts import HANGS
 from support.daemon.metrics_file import read
 from support.daemon.simulated_azure import Azure
-from support.daemon.small_disk import program_on_full_disk
 
 pytestmark = pytest.mark.all
 
@@ -25,12 +24,22 @@ from hook_runner.reporting import metrics
 from hook_runner.service import daemon
 metrics.METRICS_INTERVAL = daemon.IDLE_INTERVAL = 0.3
 """
+ON_FULL_DISK = """
+import errno, os
+from azure_scheduled_events import durable_file
+_create = durable_file.create
+def _created(path, *arguments):
+    if path.startswith(%(directory)r) and os.path.exists(%(flag)r):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+    _create(path, *arguments)
+durable_file.create = _created
+"""
 
 
 def start(vm: DaemonProcess) -> None:
     """Start the service on a disk that takes no records while a file exists."""
     folder = vm.harness.folder
-    vm.start(first=SOON + program_on_full_disk(str(folder / "state"), str(folder / "full")))
+    vm.start(first=SOON + ON_FULL_DISK % {"directory": str(folder / "state"), "flag": str(folder / "full")})
 
 
 def fill_disk(vm: DaemonProcess) -> None:
