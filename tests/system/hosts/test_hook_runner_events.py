@@ -16,7 +16,7 @@ from contextlib import contextmanager
 import pytest
 
 from support.hosts.host import EPHEMERAL, Host
-from support.hosts.role_host import HOOKS, LIFE, SERVICE, START, Azure, RoleHost
+from support.hosts.role_host import HOOKS, LIFE, START, Azure, RoleHost
 from support.wait import wait_until
 
 # the host of test_hook_runner_role.py
@@ -142,22 +142,6 @@ def test_host_recovers_from_an_event_that_ends_while_it_is_down(site: RoleHost, 
     site.host.boot()
     site.wait_for("ended", "recover")
     assert (site.began("prepare"), site.began("recover")) == (1, 1)
-
-
-@pytest.mark.all
-@pytest.mark.parametrize(
-    "how",
-    [
-        ["systemctl", "kill", "--signal=KILL", "--kill-who=main", SERVICE],
-        ["systemctl", "restart", SERVICE],
-    ],
-    ids=["killed", "restarted"],
-)
-def test_hook_outlives_the_daemon_and_is_counted_once(site: RoleHost, azure: Azure, how: list[str]) -> None:
-    event = azure.announce_and_hold(site)
-    with hook_survives(site):
-        site.host.run(how)
-    finish_event(site, azure, event)
 
 
 @pytest.mark.all

@@ -31,26 +31,6 @@ def test_t45_a_wrong_clock_of_the_host_does_not_matter(azure: Azure, make_vm: Ma
     assert vm.steps(event) == [("prepare/10-a", "cut")]
 
 
-def test_one_odd_date_does_not_end_a_hook_and_three_that_agree_do(azure: Azure, make_vm: MakeVm) -> None:
-    vm = make_vm()
-    vm.hook("prepare/10-a", HANGS)
-    event = azure.schedule("Reboot", notice=120)
-    vm.poll()
-    azure.fault("date-skew", skew=3600, requests="1")
-    vm.poll(after=10)
-    azure.heal()
-    vm.poll(after=10)
-    assert vm.steps(event) == [("prepare/10-a", "running")] and vm.times_logged("the answer has a date") == 1
-    azure.fault("date-skew", skew=3600)
-    for _answer in range(2):
-        vm.poll(after=1)
-        assert vm.steps(event) == [("prepare/10-a", "running")]
-    vm.poll(after=1)
-    # NotBefore has passed, and the event has not started
-    assert vm.steps(event) == [("prepare/10-a", "cut"), ("prepare/10-a", "running")]
-    assert vm.marks("begin")[-1].hook_seconds == 30
-
-
 def test_t22_four_seconds_are_used_as_well_and_the_kill_comes_before_the_end(azure: Azure, make_vm: MakeVm) -> None:
     vm = make_vm(kill_after=600)
     vm.hook("prepare/10-a", IGNORES_TERM)
