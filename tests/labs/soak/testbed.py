@@ -20,7 +20,6 @@ from hook_runner.service.control_socket import send_request
 from soak.emulated_host import EmulatedHost
 from soak.plan import BODIES, VM, Setup
 from support.daemon.daemon_process import DaemonProcess
-from support.daemon.hook_scripts import is_alive, processes_with
 from support.daemon.runner_harness import RunnerHarness
 from support.daemon.simulated_azure import Azure
 
@@ -101,11 +100,9 @@ class Testbed:
         except OSError:
             return None
 
-    def remaining_processes(self) -> list[int]:
+    def remaining_processes(self) -> set[int]:
         """Return the ids of the processes of this host, without the daemon."""
-        own = self.daemon.process.pid if self.daemon.process is not None else 0
-        found = set(processes_with(str(self.folder), "cmdline") + processes_with(str(self.folder), "environ"))
-        return sorted(pid for pid in found - {own} if is_alive(pid))
+        return {*self.harness.processes()} - ({self.daemon.process.pid} if self.daemon.process is not None else set())
 
     def footprint(self) -> tuple[int, int]:
         """Return the number of descriptors and the KiB of resident memory of the daemon."""

@@ -197,21 +197,19 @@ class RunnerHarness:
         self.wait(lambda: len(self.marks("end")) > before)
         os.close(gate)
 
+    def processes(self) -> list[int]:
+        """Return the ids of the processes with the path of this harness: units, then their hooks, and a daemon."""
+        found = processes_with(str(self.folder), "cmdline") + processes_with(str(self.folder), "environ")
+        return [pid for pid in dict.fromkeys(found) if is_alive(pid)]
+
     def end_processes(self) -> None:
         """Kill all hooks of this harness and the processes of their units, and wait for their end."""
 
-        def find() -> list[int]:
-            return [
-                pid
-                for pid in processes_with(str(self.folder), "cmdline") + processes_with(str(self.folder), "environ")
-                if is_alive(pid)
-            ]
-
         def is_over() -> bool:
-            for pid in find():
+            for pid in self.processes():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            return not find()
+            return not self.processes()
 
         self.wait(is_over)
 
