@@ -44,14 +44,10 @@ class Handling(NamedTuple):
     explain: Callable[[Topology], str] = lambda topology: ""
 
 
-def run(handling: Handling, plan: Plan, folder: Path, when_ready: Callable[[], None] = lambda: None) -> Result:
-    """Run a plan in the namespaces of this process.
-
-    ``when_ready`` is called between the installation and the begin of the load.
-    """
+def run(handling: Handling, plan: Plan, folder: Path) -> Result:
+    """Run a plan in the namespaces of this process."""
     with open_topology(plan, folder / "hosts") as topology:
         handling.install(topology, folder)
-        when_ready()
         errors: list[str] = []
         output = folder / "answers"
         with out_of_pool(topology) as seconds_out, load_on(topology, output) as begin:

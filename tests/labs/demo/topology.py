@@ -28,7 +28,7 @@ RUNTIME_PORT = 9999
 NAME, RETRIES, REDISPATCHES, STATUS = 1, 15, 16, 17
 HERE = Path(__file__).resolve().parent
 # Linux gives root 128 inotify instances by default, of which a host has 7. These units have 3 of them,
-# and no use here: 21 hosts of three runs side by side need the rest.
+# and no use here: hosts of other tests may run at the same time.
 MASKED = ("systemd-logind.service", "systemd-ask-password-wall.path", "systemd-ask-password-console.path")
 BALANCER_SETTINGS = """\
 global
