@@ -70,10 +70,9 @@ lint: ## run one lane of `make test`: lint, unit, system or salt; `nox -l` lists
 $(LANES) $(OTHER_LANES) $(ON_REQUEST): $(VENV)/for-tests
 	@LANE=$@ $($@_PRIORITY) $(NOX) --sessions $($@_SESSIONS)
 
-# SOAK_FOR=55m: begin no run after so long; SOAK_SEEDS=1-1000: these; SOAK_SEED=7: this one, with all that was done; SOAK_JOBS: side by side
-soak: $(VENV)/for-tests  ## run random lives of the hook runner (SOAK_FOR=55m, SOAK_SEEDS=1-1000, SOAK_SEED=7)
-	@$(WITH_SOURCES) $(VENV)/bin/python -m soak $(if $(SOAK_FOR),--for $(SOAK_FOR)) \
-	    $(if $(SOAK_SEEDS),--seeds $(SOAK_SEEDS)) $(if $(SOAK_SEED),--seed $(SOAK_SEED)) $(if $(SOAK_JOBS),--jobs $(SOAK_JOBS))
+# SOAK_FIRST=7: from this seed on; SOAK_LIVES=1000: so many
+soak: $(VENV)/for-tests  ## live random lives of the hook runner in virtual time (SOAK_FIRST=7, SOAK_LIVES=1000)
+	@$(WITH_SOURCES) $(VENV)/bin/python -m maintenance_world all $(or $(SOAK_FIRST),1) $(or $(SOAK_LIVES),1000)
 
 # CHAOS_SEEDS=1-100: these; CHAOS_SEED=7: this one, with its timeline; CHAOS_OF=FOLDER: test the playbook of another checkout
 chaos: $(VENV)/for-tests

@@ -51,7 +51,6 @@ PYTEST = (
 UNIT = (
     "tests/labs/fleet_simulation",
     "tests/labs/maintenance_world",
-    "tests/labs/soak",
     "tests/unit",
     "tests/functional",
 )

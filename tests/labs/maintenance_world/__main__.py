@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections import Counter
 
@@ -40,6 +41,7 @@ def main() -> None:
     seconds = time.process_time() - began
     print(f"{given.profile} {given.variant or ''} broken {len(broken)}, {seconds:.1f} s, {dict(totals)}")
     print("".join(f"   {text}\n" for text in broken[:8]), end="")
+    sys.exit(bool(broken))
 
 
 def show(world: World) -> None:

@@ -22,9 +22,9 @@ TALKS = 'echo "speaking of $EVENT_ID"; echo "and of trouble" >&2'
 _SCRIPT = """#!/bin/sh
 me=${0##*/}
 say() {
-    printf '%%s\\t%%s/%%s\\t%%s\\t%%s\\t%%s\\t%%s\\t%%s\\t%%s\\t%%s\\n' \\
+    printf '%%s\\t%%s/%%s\\t%%s\\t%%s\\t%%s\\t%%s\\t%%s\\t%%s\\n' \\
         "$1" "$EVENT_STAGE" "$me" "$EVENT_ID" "$EVENT_TYPE" "${EVENT_OUTCOME:--}" \\
-        "${HOOK_SECONDS:--}" "$EVENT_SECONDS_LEFT" "$$" "$(date +%%s.%%N)" >> "$MARKS"
+        "${HOOK_SECONDS:--}" "$EVENT_SECONDS_LEFT" "$$" >> "$MARKS"
 }
 say begin
 %s
@@ -33,7 +33,7 @@ say end
 
 
 class Mark(NamedTuple):
-    """One line of the marks; ``what``: begin, hang, term or end; ``hook``: STAGE/NAME; ``at``: Unix time."""
+    """One line of the marks; ``what``: begin, hang, term or end; ``hook``: STAGE/NAME."""
 
     what: str
     hook: str
@@ -43,7 +43,6 @@ class Mark(NamedTuple):
     hook_seconds: int
     seconds_left: int
     pid: int
-    at: float
 
 
 def write_program(path: Path, text: str, mode: int = 0o755) -> Path:
@@ -67,11 +66,8 @@ def read_marks(path: Path) -> list[Mark]:
     return [_mark(*line.split("\t")) for line in path.read_text().split("\n")[:-1]]
 
 
-def _mark(
-    what: str, hook: str, event_id: str, kind: str, outcome: str, limit: str, left: str, pid: str, at: str
-) -> Mark:
-    outcome = "" if outcome == "-" else outcome
-    return Mark(what, hook, event_id, kind, outcome, int(limit), int(left or 0), int(pid), float(at or 0))
+def _mark(what: str, hook: str, event_id: str, kind: str, outcome: str, limit: str, left: str, pid: str) -> Mark:
+    return Mark(what, hook, event_id, kind, "" if outcome == "-" else outcome, int(limit), int(left or 0), int(pid))
 
 
 def is_alive(pid: int) -> bool:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""Thousands of events in one document: the work for each is constant, and small."""
+"""Thousands of events in one document, and events one after the other: the work for each is constant and small."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+import psutil
+import pytest
+
 from azure_scheduled_events.document import EventDocument, parse_document
 from hook_runner.reporting.metrics import Metrics
 from hook_runner.reporting.status import summary, to_data, to_text
 from hook_runner.runner import Runner
+from support.daemon.daemon_process import MakeDaemon
 from support.daemon.runner_harness import MakeVm, RunnerHarness
+from support.daemon.simulated_azure import Azure
 
 FEW, MANY = 100, 1000
 # work that grows with the events takes as many times the effort; work that grows with their square
@@ -85,3 +90,27 @@ def test_effort_grows_with_the_events_and_not_with_their_square(make_vm: MakeVm)
     few, many = efforts(make_vm("vm1"), FEW), efforts(make_vm("vm2"), MANY)
     assert [(name, few[name], many[name]) for name in few if many[name] > AT_MOST * few[name]] == []
     assert {name: many[name] for name, lines in LINES.items() if many[name] > lines * MANY} == {}
+
+
+@pytest.mark.all
+def test_process_grows_with_no_event_and_leaves_no_process(azure: Azure, make_daemon: MakeDaemon) -> None:
+    vm = make_daemon()
+    for stage in ("prepare", "recover"):
+        vm.harness.hook(stage + "/10-a")
+    vm.start()
+    assert vm.process is not None
+    daemon, figures = psutil.Process(vm.process.pid), []
+    for _event in range(20):
+        event = azure.schedule("Reboot", hold=True)
+        vm.wait(lambda event=event: ("vm1", event) in azure.approvals())  # type: ignore[misc]
+        azure.cancel(event)
+        vm.wait(lambda: vm.data("status")[1]["maintenance"] is None and not vm.data("status")[1]["events"])
+        figures.append((daemon.num_fds(), daemon.memory_info().rss))
+    (descriptors, memory), (_last, at_the_end) = figures[5], figures[-1]
+    # a connection may be closing
+    vm.wait(lambda: daemon.num_fds() <= descriptors)
+    assert at_the_end <= memory + (1536 << 10), figures
+    vm.wait(lambda: vm.harness.processes() == [daemon.pid])
+    assert not vm.times_logged("Traceback") and vm.command("history").returncode == 0
+    vm.stop()
+    assert vm.process.returncode == 0
