@@ -13,6 +13,8 @@ from typing import Any
 _LONGEST = 200
 # ISO 8601 / RFC 3339 ("2016-09-19T18:29:47Z"), of which datetime.fromisoformat reads less before Python 3.11
 _ISO = r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::\d{2})?)(?:\.\d+)?\s*(?:GMT|UTC|UT|Z|([+-]\d{2}):?(\d{2}))?"
+# how a worded date ends; email.utils leaves out what follows a zone, and a zone that it does not know
+_END = r"\d:\d{2}(?:\s+(?:[A-Z]+|[+-]\d{2}:?\d{2}))?$"
 
 
 def parse_not_before(value: Any) -> tuple[datetime | None, str | None]:
@@ -43,8 +45,10 @@ def parse_time(text: str) -> datetime | None:
         if match is not None:
             day, clock, hours, minutes = match.groups()
             time = datetime.fromisoformat(f"{day}T{clock}{hours or '+00'}:{minutes or '00'}")
+        elif re.search(_END, text, re.IGNORECASE) is None:
+            return None
         else:
-            time = parsedate_to_datetime(text)
+            time = parsedate_to_datetime(re.sub(r"([+-]\d{2}):(\d{2})$", r"\1\2", text))
             if time.tzinfo is None:
                 if text[-1].isalpha():
                     return None  # a zone of an unknown name
