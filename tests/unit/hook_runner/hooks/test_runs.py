@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from hook_runner.hooks.children import ChildRun
+from hook_runner.hooks.systemd import UnitRun
 from hook_runner.records import Cause
 from support.daemon.runs_harness import RunsHarness, marked
 from support.wait import wait_until
@@ -101,6 +103,20 @@ def test_stop_sends_term_to_all_processes_and_kill_follows(runs: RunsHarness) ->
     result = runs.result()
     assert result.exit_status == -signal.SIGKILL and "got it" in result.output
     wait_until(lambda: not marked(runs.mark), "the end of all processes")
+
+
+def test_hook_that_no_signal_ends_gets_kill_once_a_second(runs: RunsHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[int] = []
+    for kind in (ChildRun, UnitRun):
+        monkeypatch.setattr(kind, "signal", lambda _run, number: sent.append(number))
+    now = [100.0]
+    hook_runs = runs.restarted(clock=lambda: now[0])
+    runs.start(runs.hook("sleep 60\n"), hook_runs=hook_runs)
+    for _tick in range(15):
+        hook_runs.stop(1, 0.0)
+        assert hook_runs.collect_finished() == []
+        now[0] += 0.1
+    assert sent == [signal.SIGTERM, signal.SIGKILL, signal.SIGKILL]
 
 
 def test_hook_may_tidy_up_on_term(runs: RunsHarness) -> None:

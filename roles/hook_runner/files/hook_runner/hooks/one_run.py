@@ -79,12 +79,14 @@ class Run(ABC):
         look_at: monotonic seconds of the next look at it.
         ends_at: monotonic seconds at which the daemon has to end it; infinity if systemd does.
         kill_at: monotonic seconds of the next KILL; infinity while its end has not been requested.
+        is_killed: whether it has got KILL once.
     """
 
     def __init__(self, ends: select.epoll) -> None:
         self.descriptors: list[int] = []
         self.result: RunResult | None = None
         self.look_at, self.ends_at, self.kill_at = 0.0, float("inf"), float("inf")
+        self.is_killed = False
         self._ends = ends
 
     @abstractmethod

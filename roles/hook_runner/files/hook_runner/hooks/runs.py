@@ -162,9 +162,12 @@ class HookRuns:
         self._unlink(number)
 
     def stop(self, number: int, kill_after: float | None = None) -> None:
-        """Send TERM to all processes of the hook now, and KILL after `kill_after` seconds. May be repeated."""
+        """Send TERM to all processes of the hook now, and KILL after `kill_after` seconds.
+
+        May be repeated: TERM is sent once, and the first KILL no later than before; `collect_finished` repeats it.
+        """
         run = self._active.get(number)
-        if run is None:
+        if run is None or run.is_killed:
             return
         if run.kill_at == float("inf"):
             run.signal(signal.SIGTERM)
@@ -184,7 +187,7 @@ class HookRuns:
                 self.stop(number)
             if now >= run.kill_at:
                 run.signal(signal.SIGKILL)
-                run.kill_at = now + KILL_INTERVAL
+                run.kill_at, run.is_killed = now + KILL_INTERVAL, True
             if run.result is None and (now >= run.look_at or ready.intersection(run.descriptors)):
                 self._look(run)
             if run.result is not None:
