@@ -46,6 +46,9 @@ def test_records_come_back_from_json_as_they_were(vm: Driver) -> None:
         {"future": 1},
         {"events": [{}]},
         {"timeline": [[]]},
+        {"timeline": [["at"]]},
+        {"given_up_by": 5},
+        {"retried_after": "5"},
         {"runs": [{"state": "ok"}]},
     ],
     ids=str,
@@ -55,6 +58,21 @@ def test_maintenance_of_another_version_is_refused(vm: Driver, change: dict[str,
     data = {**to_json(vm.records.maintenance), **change}
     with pytest.raises(ValueError):
         from_json(Maintenance, data)
+
+
+@pytest.mark.parametrize(
+    "change", [{"event": []}, {"attempt": "1"}, {"reason": None}, {"output": 5}, {"exit_status": "0"}], ids=str
+)
+def test_run_with_a_value_of_another_type_is_refused(vm: Driver, change: dict[str, Any]) -> None:
+    assert vm.records.maintenance is not None
+    with pytest.raises(ValueError):
+        from_json(HookRun, {**to_json(vm.records.maintenance.runs[0]), **change})
+
+
+def test_pause_without_a_readable_reason_is_refused(vm: Driver) -> None:
+    data = to_json(vm.records.state)
+    with pytest.raises(ValueError):
+        from_json(State, {**data, "pause": {**data["pause"], "reason": 5}})
 
 
 @pytest.mark.parametrize("data", [{}, {"pause": 1, "observed": [], "past": []}, [], "", {"observed": [1]}], ids=str)

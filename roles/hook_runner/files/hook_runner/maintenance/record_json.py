@@ -40,13 +40,20 @@ def from_json(kind: type[_Value], data: Any) -> _Value:
     """
     make: Callable[..., _Value] = kind
     try:
-        return make(**{**data, **{name: read(data[name]) for name, read in _READ[kind].items()}})
-    except (TypeError, KeyError, AttributeError) as error:
+        members = {**dict.fromkeys(data, _text), **_READ[kind]}
+        return make(**{name: read(data[name]) for name, read in members.items()})
+    except (TypeError, LookupError, AttributeError) as error:
         raise ValueError(f"not a stored {kind.__name__}: {type(error).__name__} {error}") from None
 
 
 def _members_to_json(members: Mapping[str, Any]) -> dict[str, Any]:
     return {name: to_json(each) for name, each in members.items()}
+
+
+def _text(data: Any) -> str:
+    if not isinstance(data, str):
+        raise TypeError(f"{data!r} is not a text")
+    return data
 
 
 def _time(text: str) -> datetime:
@@ -79,7 +86,7 @@ _WRITE: dict[type, Callable[[Any], Any]] = {
     **dict.fromkeys((State, Maintenance, EventRecord, HookRun), lambda value: _members_to_json(vars(value))),
     **dict.fromkeys((Entry, ApprovalRequest, Pause, Vm), lambda value: _members_to_json(value._asdict())),
 }
-# how the members of a class are read; any other member is a value of JSON
+# how the members of a class are read; any other member is a text
 _READ: dict[type, Mapping[str, Callable[[Any], Any]]] = {
     State: {
         "pause": _or_none(partial(from_json, Pause)),
@@ -87,7 +94,7 @@ _READ: dict[type, Mapping[str, Callable[[Any], Any]]] = {
         "past": _each(EventRecord),
         "vm": partial(from_json, Vm),
     },
-    Vm: dict.fromkeys(Vm._fields, str),
+    Vm: dict.fromkeys(Vm._fields, _text),
     Memory: dict.fromkeys(Memory._fields, lambda data: tuple(map(str, data))),
     Pause: {"since": _time, "until": _or_none(_time)},
     Maintenance: {
@@ -97,6 +104,8 @@ _READ: dict[type, Mapping[str, Callable[[Any], Any]]] = {
         "events": _each(EventRecord),
         "runs": _each(HookRun),
         "timeline": _each(Entry),
+        "may_lack_events": bool,
+        "retried_after": integer,
     },
     EventRecord: {
         "number": integer,
@@ -106,14 +115,18 @@ _READ: dict[type, Mapping[str, Callable[[Any], Any]]] = {
         "gone_at": _or_none(_time),
         "requested": _or_none(partial(from_json, ApprovalRequest)),
     },
-    ApprovalRequest: {"vms": frozenset},
+    ApprovalRequest: {"force": bool, "release_others": bool, "vms": frozenset},
     HookRun: {
         "number": integer,
+        "event": integer,
+        "attempt": integer,
         "began": _time,
         "limit": _time,
+        "is_cut_short": bool,
         "ended": _or_none(_time),
         "ending": Cause,
         "cause": Cause,
+        "exit_status": _or_none(integer),
     },
     Entry: {"at": _time},
 }
