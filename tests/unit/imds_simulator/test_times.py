@@ -55,10 +55,18 @@ def test_duration_text_is_what_parse_duration_reads(text: str) -> None:
         "2030-01-31t12:00:00.000z",
         "2030-01-31T13:00:00+01:00",
         "2030-01-31 12:00Z",
+        "2030-01-31T13:00:00+0100",
+        "2030-01-31T07:00:00-05",
+        "2030-01-31T12:00:00,0Z",
     ],
 )
 def test_iso_8601_with_a_zone_is_read(text: str) -> None:
     assert parse_moment(text) == Moment(NOON)
+
+
+@pytest.mark.parametrize("fraction", [".5", ".500", ".5000000", ",500000000"])
+def test_a_fraction_of_a_second_has_any_number_of_digits(fraction: str) -> None:
+    assert parse_moment(f"2030-01-31T12:00:00{fraction}Z") == Moment(NOON + 0.5)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +79,7 @@ def test_iso_8601_with_a_zone_is_read(text: str) -> None:
         ("2030-01-31T12:00:00+25:00", "not a time"),
         ("2030-01-31T12:00:00+01:60", "not a time"),
         ("2030-01-31T12:00:00 CET", "not a time"),
+        ("2030-01-31T12:00.5Z", "not a time"),
     ],
 )
 def test_a_time_without_zone_or_not_in_the_calendar_is_refused(text: str, problem: str) -> None:

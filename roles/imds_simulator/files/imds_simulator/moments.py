@@ -11,8 +11,10 @@ from typing import NamedTuple, Union
 from .times import DURATION, iso, parse_duration
 
 _BEGINNING = re.compile(r"\d{4}-\d{1,2}-\d")
-# the forms that datetime.fromisoformat reads in every version of Python, and Z
-_WHOLE = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{3}(\d{3})?)?)?(Z|[+-]\d\d:[0-5]\d)")
+# older versions of datetime.fromisoformat read neither Z, +0100 and +01, nor fractions of any length
+_WHOLE = re.compile(
+    r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d)(?:(:\d\d)(?:[.,](\d+))?)?(?:Z|([+-]\d\d)(?::?([0-5]\d))?)", re.ASCII
+)
 _FORM = "write a time such as 2030-01-31T12:00:00Z or 2030-01-31T13:00:00+01:00"
 
 
@@ -36,13 +38,15 @@ def parse_moment(text: str) -> Moment:
     Raises:
         ValueError: ``text`` is not a time, or has no time of day or no zone.
     """
-    written = text.strip().upper()
-    if not _WHOLE.fullmatch(written):
+    match = _WHOLE.fullmatch(text.strip().upper())
+    if match is None:
         raise ValueError(f"{text!r} is not a time with a time zone; {_FORM}")
+    minute, second, fraction, zone_hours, zone_minutes = match.groups()
     try:
-        return Moment(datetime.fromisoformat(written.replace("Z", "+00:00")).timestamp())
+        whole = datetime.fromisoformat(f"{minute}{second or ':00'}{zone_hours or '+00'}:{zone_minutes or '00'}")
     except ValueError as error:
         raise ValueError(f"{text!r} is not a time: {error}; {_FORM}") from None
+    return Moment(whole.timestamp() + float(f"0.{fraction or 0}"))
 
 
 def parse_when(value: int | float | str) -> When:
