@@ -24,6 +24,18 @@ from support.wait import wait_until
 # seconds: ten times the usual time, for a busy machine, and much less than the minutes without the tested effect
 STOP_LIMIT = 10
 FREE = ["--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"]
+# a simulator that receives the signal of its first argument while it starts
+SIGNALLED = """
+import os, sys
+from imds_simulator.__main__ import main
+from imds_simulator.cli import serve_command
+start, number = serve_command.run_simulator, int(sys.argv.pop(1))
+def run_simulator(*arguments):
+    os.kill(os.getpid(), number)
+    return start(*arguments)
+serve_command.run_simulator = run_simulator
+sys.exit(main())
+"""
 
 
 @contextlib.contextmanager
@@ -111,6 +123,15 @@ def test_signal_ends_the_simulator_despite_hanging_requests(start_process, how):
     assert time.monotonic() - began < STOP_LIMIT
     for connection in waiting:
         connection.close()
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signal_while_the_simulator_starts_ends_it_in_order(tmp_path, how):
+    report = tmp_path / "run.html"
+    with simulator_process.spawn(how.value, *FREE, "--report", report, program=["-c", SIGNALLED]) as process:
+        output, messages = process.communicate(timeout=60)
+    assert (process.returncode, messages) == (0, f"report {report}\n")
+    assert "control http://" in output and report.exists()
 
 
 @pytest.mark.parametrize("option", ["--listen", "--control"])

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
         log(f"listening {_IMDS_URL} for {vm.name}, in the network of the command")
         return await _execute_inside(command, simulator, vm, options.control_token)
 
-    return run(options, execute, log)
+    return run(options, lambda: execute, log)
 
 
 def _vm(wanted: str | None, simulator: RunningSimulator) -> Vm:

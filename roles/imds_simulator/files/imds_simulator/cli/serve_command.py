@@ -119,16 +119,21 @@ def _with_sources(scenario: Scenario, sources: Mapping[str, str]) -> Scenario:
 
 def serve(options: SimpleNamespace) -> int:
     """Serve until SIGTERM, SIGINT or SIGHUP and return the exit code."""
+    _allow_many_connections()
+    return run(options, _until_signal, discard if options.quiet else print_out)
+
+
+def _until_signal() -> Work:
+    """Return the work that prints the addresses and waits for a signal, which may come before the work begins."""
+    stop = asyncio.Event()
+    on_signals(lambda _number: stop.set())
 
     async def wait(simulator: RunningSimulator) -> int:
-        stop = asyncio.Event()
-        on_signals(lambda _number: stop.set())
         print_addresses(simulator, print_out)
         await stop.wait()
         return 0
 
-    _allow_many_connections()
-    return run(options, wait, discard if options.quiet else print_out)
+    return wait
 
 
 def print_addresses(simulator: RunningSimulator, log: Callable[[str], None]) -> None:
@@ -142,14 +147,15 @@ def print_addresses(simulator: RunningSimulator, log: Callable[[str], None]) -> 
     log(f"control {simulator.control}")
 
 
-def run(options: SimpleNamespace, work: Work, log: Callable[[str], None]) -> int:
-    """Run ``work`` while a simulator serves as ``options`` say, write the report, and return the exit code.
+def run(options: SimpleNamespace, begin: Callable[[], Work], log: Callable[[str], None]) -> int:
+    """Work while a simulator serves as ``options`` say, write the report, and return the exit code.
 
-    ``log`` prints a line of the simulator's log.
+    ``begin`` returns the work; it is called before the simulator starts, in the loop of asyncio. ``log`` prints a line
+    of the simulator's log.
     """
     start_writing()
     try:
-        return asyncio.run(_run(server_options(options), options.report, work, log))
+        return asyncio.run(_run(server_options(options), options.report, begin, log))
     except ScenarioError as error:
         _print_problem(str(error), options)
     except (UsageError, CannotListen, CannotEnter) as error:
@@ -161,7 +167,10 @@ def run(options: SimpleNamespace, work: Work, log: Callable[[str], None]) -> int
     return 2
 
 
-async def _run(settings: ServerOptions, report: str | None, work: Work, log: Callable[[str], None]) -> int:
+async def _run(
+    settings: ServerOptions, report: str | None, begin: Callable[[], Work], log: Callable[[str], None]
+) -> int:
+    work = begin()
     async with run_simulator(settings, log) as simulator:
         status = await work(simulator)
         report_status = 0 if report is None else write_report(Path(report), simulator)
