@@ -37,7 +37,7 @@ def record_request(simulation, vm, now):
     simulation.advance_to(T0 + now)
     scope = simulation.world.scope_for(simulation.world.vms[vm])
     enabled = simulation.world.record_request(scope, T0 + now)
-    simulation.reschedule()
+    simulation.note_enabled(T0 + now)
     return enabled
 
 

@@ -92,6 +92,11 @@ class Simulation:
         self._enqueue(*(events or self.world.events))
         self._update_next_due()
 
+    def note_enabled(self, now: float) -> None:
+        """Compute again when the next step is due, after a request that enabled the service for a scope at ``now``."""
+        self._latest = max(self._latest, now)
+        self._update_next_due()
+
     def _enqueue(self, *events: SimulatedEvent) -> None:
         """Schedule ``events`` and the events that depend on them; retire those that have ended."""
         # events that have lost their VMs have ended, too
@@ -151,8 +156,15 @@ class Simulation:
 
         That is one without an approval, else the one that was approved last.
         """
-        waiting = [each for each in self.world.batch(event) if each.status == SCHEDULED]
-        return max(waiting, key=lambda each: math.inf if each.approved_at is None else each.approved_at, default=None)
+        latest, latest_approval = None, -math.inf
+        for each in self.world.batch(event):
+            if each.status == SCHEDULED:
+                # of a thousand events without an approval one is examined
+                if each.approved_at is None:
+                    return each
+                if each.approved_at > latest_approval:
+                    latest, latest_approval = each, each.approved_at
+        return latest
 
     def apply_knobs(self, knobs: Knobs, now: float = -math.inf) -> None:
         """Replace the knobs; ``now`` as for reschedule."""

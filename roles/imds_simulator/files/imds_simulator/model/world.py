@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Callable, Optional
 
@@ -148,17 +148,18 @@ class World:
         waits = event.was_terminate and self.groups[event.group].kind == "scale_set"
         return (event.group, None) if waits else None
 
-    def batch(self, event: SimulatedEvent) -> list[SimulatedEvent]:
-        """Return the events that ``event`` has to wait for, once it is approved, or that wait for it.
+    def batch(self, event: SimulatedEvent) -> Iterator[SimulatedEvent]:
+        """Yield the events that ``event`` has to wait for, once it is approved, or that wait for it.
 
         These are the events of its batch. Without a batch these are the Terminate events of its scale
         set (reference 2.2.8). ``event`` may be one of them.
         """
-        key, has_batch = self.batch_key(event), event.plan.batch is not None
-        if key is None:
-            return []
-        events = [each for each in self.live.values() if (each.group, each.plan.batch) == key]
-        return [each for each in events if has_batch or each.is_terminate]
+        if self.batch_key(event) is None:
+            return
+        batch = event.plan.batch
+        for each in self.live.values():
+            if each.plan.batch == batch and each.group == event.group and (batch is not None or each.is_terminate):
+                yield each
 
     def waiting_for(self, *events: SimulatedEvent) -> list[SimulatedEvent]:
         """Return the events that wait for the end of one of ``events``."""

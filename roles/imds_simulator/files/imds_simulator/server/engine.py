@@ -113,7 +113,7 @@ class Engine:
         """
         scope = self.world.scope_for(vm)
         if self.world.record_request(scope, now):
-            self.simulation.reschedule(now=now)
+            self.simulation.note_enabled(now)
             detail = {"scope": scope.key, "by": vm.name, "incarnation": scope.incarnation}
             self.record([Occurrence(now, "enabled", scope.group, detail=detail)])
         return scope
