@@ -116,6 +116,15 @@ def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
         ("fault list gone", "fault list: takes no KIND or NUMBER, such as gone"),
         ("--imds-address -- id", "--imds-address: there is no such option without exec; write: exec "),
         ("exec --imds-adress -- id", "(did you mean --imds-address?)"),
+        (
+            "exec --imds-address --keep-network -- id",
+            "add the address to lo, and write: exec --listen 169.254.169.254:80",
+        ),
+        (
+            "exec --imds-address --as-root -- id",
+            "--as-root: this option was removed; write: -- unshare --map-root-user",
+        ),
+        ("join --vm vm1 --as-root -- id", "--as-root: this option was removed; write: -- unshare --map-root-user"),
         ("exec --imds-vm vm1 -- true", "--imds-vm: only with --imds-address"),
         ("exec --imds-address --vms 2 --imds-vm vm22 -- true", "--imds-vm: there is no VM vm22 (did you mean vm2?)"),
         ("exec curl -s http://localhost", "exec: there is no command after --; write: exec [OPTIONS] -- COMMAND"),

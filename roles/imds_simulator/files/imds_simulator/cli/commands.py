@@ -10,7 +10,15 @@ from collections.abc import Mapping, Sequence
 from .. import __version__
 from ..suggestions import suggestion
 from .control_commands import VERBS, run_control_command
-from .options import DEFAULT_CONTROL, DEFAULT_LISTEN, FREE_PORT, IMDS_OPTIONS, PRINTING_OPTIONS, serving_options
+from .options import (
+    DEFAULT_CONTROL,
+    DEFAULT_LISTEN,
+    FREE_PORT,
+    IMDS_OPTIONS,
+    PRINTING_OPTIONS,
+    REMOVED_IMDS_OPTIONS,
+    serving_options,
+)
 from .parsing import (
     CONTROL,
     ENDPOINT,
@@ -92,6 +100,7 @@ EXEC = Command(
     _EXECUTES,
     [*serving_options(FREE_PORT, FREE_PORT), *IMDS_OPTIONS],
     prefix=PREFIX,
+    remedies=REMOVED_IMDS_OPTIONS,
     options_metavar="[OPTIONS] -- COMMAND ...",
 )
 

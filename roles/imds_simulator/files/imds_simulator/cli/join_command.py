@@ -20,7 +20,7 @@ from ..namespace.refusal import CannotEnter
 from ..namespace.relay import relay
 from ..suggestions import suggestion
 from .control_client import get_state
-from .options import control_options
+from .options import REMOVED_IMDS_OPTIONS, control_options
 from .parsing import Command, fail, option
 from .program import print_problem, program_name
 from .running import Process, environment_of, parse_with_command, run_command
@@ -47,6 +47,7 @@ that deletes the VM ends all processes of that network by SIGKILL: exit code 137
         *control_options(),
         option("vm", "NAME", "the VM of the address 169.254.169.254", required=True),
     ],
+    remedies=REMOVED_IMDS_OPTIONS,
     options_metavar="[OPTIONS] -- COMMAND ...",
 )
 

@@ -151,3 +151,9 @@ IMDS_OPTIONS = [
     ),
     option("imds-vm", "NAME", "the VM of that address (default: default_vm of the scenario, or the first)"),
 ]
+# option of exec and join -> problem and remedy
+REMOVED_IMDS_OPTIONS = {
+    "--as-root": "this option was removed; write: -- unshare --map-root-user COMMAND",
+    "--keep-network": "this option was removed; add the address to lo, and write: exec --listen 169.254.169.254:80 -- "
+    "COMMAND",
+}
