@@ -33,7 +33,7 @@ meantime.
 Exit codes:
   0  the event is approved, has started, or is gone, also if it was so before
   1  it can no longer become so, or the simulator refused, cannot be reached, or has ended
-  2  the arguments are invalid
+  2  the arguments are invalid, or several EventIds begin with EVENT
   3  the time is over
 """,
     [
