@@ -100,6 +100,18 @@ def test_the_address_on_lo_needs_few_rights(prefix: str, environment: dict[str, 
     assert IMDS not in (tmp_path / "left").read_text()
 
 
+def test_a_container_that_starts_again_in_its_network_has_the_address_already(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    (dockerfile,) = blocks("dockerfile")
+    variables = re.findall(r"^ENV (.*)$", dockerfile, re.MULTILINE)
+    (entry,) = re.findall(r"^ENTRYPOINT (.*)$", dockerfile, re.MULTILINE)
+    start = shlex.join(["env", *variables, *json.loads(entry), "exec", "--quiet", "--", "echo", "started"])
+    script = f"ip link set lo up\n{start}\n{start}"
+    output = run(f"unshare --user --map-root-user --net sh -ec {shlex.quote(script)}", environment, tmp_path)
+    assert output.split() == ["started", "started"]
+
+
 def test_all_programs_use_the_address(environment: dict[str, str], tmp_path: Path) -> None:
     (setting,) = re.findall(r"`(sysctl \S+)`", PAGE)
     run(f"ip address add {IMDS}/32 dev lo\n{setting}", environment, tmp_path)
