@@ -98,7 +98,9 @@ class EventRoutes:
         vm = body.pop("vm", None)
         if vm is not None:
             body.setdefault("resources", [vm])
-        return self._schedule(read_value(EventPlan, {**body, "starts": HARDWARE_FAILURE}, self._problems))
+        if body.setdefault("starts", HARDWARE_FAILURE) != HARDWARE_FAILURE:
+            raise BadRequest(f"starts: is {HARDWARE_FAILURE} here; POST /events has the other values")
+        return self._schedule(read_value(EventPlan, body, self._problems))
 
     def _problems(self, plan: EventPlan) -> Found:
         world, now = self._engine.world, self._engine.settle()
