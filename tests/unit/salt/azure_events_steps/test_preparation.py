@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,12 +53,13 @@ def test_prepare_refuses_an_event_that_its_own_imds_does_not_list(minion: StepsM
     assert minion.ran == [] and not minion.record.exists()
 
 
-def test_prepare_obeys_its_own_selection(minion: StepsMinion, azure: Azure) -> None:
-    minion.configure(types=["Reboot"])
+@pytest.mark.parametrize("section", [{"types": ["Reboot"]}, {"minimum_notice": "2d"}], ids=["types", "minimum_notice"])
+def test_prepare_obeys_its_own_selection(minion: StepsMinion, azure: Azure, section: dict[str, Any]) -> None:
+    minion.configure(**section)
     event_id = azure.announce("vm1", kind="Freeze")
     assert minion.prepare(event_id) == "not_selected"
     (event,) = minion.call("status")["events"]
-    assert (event["selected"], event["not_selected_because"]) == (False, "types")
+    assert (event["selected"], event["not_selected_because"]) == (False, *section)
 
 
 def test_advice_is_prepared_only_if_types_names_it(minion: StepsMinion, azure: Azure) -> None:
@@ -152,6 +154,26 @@ def test_unwritable_record_prevents_the_preparation(minion: StepsMinion, azure: 
     answer = minion.call("prepare", azure.announce("vm1"))
     assert answer["outcome"] == "failed" and "cannot be kept" in answer["reason"]
     assert minion.ran == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot sync a folder")
+def test_record_is_on_the_disk_when_the_job_ends(
+    minion: StepsMinion, azure: Azure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash loses what is renamed or removed in a folder that was not synced since."""
+    on_disk: list[bool] = []
+    sync = os.fsync
+
+    def note(descriptor: int) -> None:
+        sync(descriptor)
+        if Path(os.readlink(f"/proc/self/fd/{descriptor}")) == minion.record.parent:
+            on_disk.append(minion.record.exists())
+
+    monkeypatch.setattr(os, "fsync", note)
+    event_id = azure.announce("vm1")
+    assert minion.prepare(event_id) == "prepared" and on_disk[-1:] == [True]
+    azure.end(event_id)
+    assert minion.recover(event_id) == "recovered" and on_disk[-1:] == [False]
 
 
 def test_status_of_a_minion_without_imds(tmp_path: Path) -> None:
