@@ -112,15 +112,17 @@ def test_event_is_not_over_while_it_may_be_an_entry_that_cannot_be_read(
     assert minion.recover("A") == "recovered"
 
 
-def test_recovery_gets_the_recorded_fields_of_the_event(minion: StepsMinion, azure: Azure, tmp_path: Path) -> None:
-    minion.configure(recover=[f"{ENVIRONMENT} > {tmp_path / 'env'}"])
+def test_preparation_gets_the_fields_of_the_event_and_the_recovery_those_of_the_record(
+    minion: StepsMinion, azure: Azure, tmp_path: Path
+) -> None:
+    minion.configure(**{stage: [f"{ENVIRONMENT} > {tmp_path / stage}"] for stage in ("prepare", "recover")})
     event_id = azure.announce("vm1")
     minion.prepare(event_id)
     azure.cancel(event_id)
     assert minion.recover(event_id) == "recovered"
-    assert {"EVENT_ID=" + event_id, "EVENT_TYPE=Reboot", "EVENT_STAGE=recover", "EVENT_RESOURCES=vm1"} <= set(
-        (tmp_path / "env").read_text().splitlines()
-    )
+    same = {"EVENT_ID=" + event_id, "EVENT_TYPE=Reboot", "EVENT_RESOURCE=vm1", "EVENT_RESOURCES=vm1"}
+    for stage in ("prepare", "recover"):
+        assert {*same, "EVENT_STAGE=" + stage} <= set((tmp_path / stage).read_text().splitlines())
 
 
 def test_recovery_that_fails_is_tried_again_and_the_record_stays(
