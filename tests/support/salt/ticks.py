@@ -51,7 +51,9 @@ class Ticks(ABC):
 
 
 class WatcherTicks(Ticks):
-    """Calls of the watcher as the beacon makes them, without Salt."""
+    """Calls of the watcher as the beacon makes them, without Salt. ``session`` is the session key of the master."""
+
+    session: str | None = None
 
     def __init__(self, cachedir: Path, endpoint: str, **options: Any) -> None:
         self._seen = Path(state_path(str(cachedir), NAME))
@@ -60,7 +62,7 @@ class WatcherTicks(Ticks):
         self._last_sequence = 0
 
     def tick(self) -> list[dict[str, Any]]:
-        fired = watchers.pending_notifications(self._settings, str(self._seen), "master")
+        fired = watchers.pending_notifications(self._settings, str(self._seen), "master", self.session)
         self._last_sequence = max([self._last_sequence, *(event.get("sequence", 0) for event in fired)])
         return fired
 

@@ -61,6 +61,18 @@ def test_more_ends_at_once_than_remembered_are_all_sent(scripted: ScriptedImds, 
     assert beacons.for_seconds(1) == []
 
 
+def test_restarted_master_is_sent_the_listed_events_at_once_and_no_ends(scripted: ScriptedImds, watch: Watch) -> None:
+    scripted.events = [event("A", "vm1"), event("B", "vm1")]
+    beacons = watch()
+    beacons.tick_until(lambda events: len(events) == 2)
+    scripted.events = [event("A", "vm1")]
+    beacons.tick_until(lambda events: "gone" in changes(events))
+    # None: as between two connections
+    for session, sent in (("one", ["A"]), (None, []), ("one", []), ("two", ["A"])):
+        beacons.session = session
+        assert (ids(beacons.tick()), beacons.tick()) == (sent, [])
+
+
 def test_name_that_is_set_later_applies_at_once(scripted: ScriptedImds, watch: Watch) -> None:
     scripted.name = ""
     scripted.events = [event("A", "vm1")]
