@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,19 @@ def test_remove_twice_succeeds(record: Record) -> None:
     record.remove()
     record.remove()
     assert record.load() is None
+
+
+def test_record_that_is_not_replaced_is_an_error_and_the_last_one_stays(
+    record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_paths: object, **_folders: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    record.save(BEFORE)
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(HookError, match="No space left on device"):
+        record.save(AFTER)
+    assert record.load() == BEFORE
 
 
 def test_lock_of_another_run_ends_with_the_time(record: Record) -> None:
