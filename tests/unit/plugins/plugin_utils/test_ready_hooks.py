@@ -128,6 +128,8 @@ def test_event_variables_are_those_of_the_most_urgent_event():
     [
         ("2026-11-21T12:00:00Z", "300", "7200"),
         ("2026-11-21T10:00:25Z", "20", "25"),
+        ("2026-11-21T09:59:00Z", "30", "0"),
+        (None, "300", "0"),
     ],
 )
 def test_hook_has_at_most_the_time_that_is_left_less_the_margin(not_before, seconds, left):
