@@ -34,14 +34,17 @@ from support.wait import wait_until
 TEXT = (REPOSITORY / "docs/simulator/recordings.md").read_text(encoding="utf-8")
 EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
 NAME = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
+DISK = {"name": "sharky-disk", "lun": "0", "managedDisk": {"id": "/subscriptions/s/x/sharky"}, "vhd": {"uri": "hush"}}
 COMPUTE = {
     "subscriptionId": "12345678-ABCD-4bcd-8bcd-1234567890ab",
     "resourceGroupName": "rg-of-ours",
     "osProfile": {"adminUsername": "hush"},
     "tags": "owner:hush",
+    "tagsList": [{"name": "owner", "value": "hush"}],
+    "publisher": "hush",
     "userData": "aHVzaA==",
     "publicKeys": [{"keyData": "ssh-rsa hush", "path": "/srv/hush/keys"}],
-    "storageProfile": {"dataDisks": [{"name": "sharky-disk", "lun": "0"}]},
+    "storageProfile": {"dataDisks": [DISK]},
 }
 SECRETS = ("sharky", "hush", "ahvz", "rg-of-ours", "12345678-abcd", "owner")
 FREEZE = {"type": "Freeze", "resources": ["sharky_13", "sharky_0"], "at": "20s", "description": "sharky_13 of SHARKY"}
