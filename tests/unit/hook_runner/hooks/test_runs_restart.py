@@ -18,7 +18,7 @@ from hook_runner.hooks.one_run import RunOrder
 from hook_runner.hooks.runs import HookRuns, LostRun
 from hook_runner.hooks.systemd import Stopping, Systemd
 from hook_runner.hooks.units import DAEMON
-from hook_runner.records import Cause
+from hook_runner.records import INTERRUPTED, Cause
 from support.daemon.child_processes import fill_up, on_small_disk
 from support.daemon.daemon_process import PYTHONPATH
 from support.daemon.runs_harness import LONG, RunsHarness, marked
@@ -101,7 +101,7 @@ def test_unit_that_another_program_stops_has_no_exit_status(runs: RunsHarness) -
     runs.systemd.forget()
     runs.kill()
     result = runs.result()
-    assert (result.exit_status, result.cause) == (None, Cause.UNIT_STOPPED)
+    assert (result.exit_status, result.cause, result.state) == (None, Cause.UNIT_STOPPED, INTERRUPTED)
 
 
 def test_unit_of_an_adopted_hook_that_an_operator_stops_is_interrupted(runs: RunsHarness) -> None:
