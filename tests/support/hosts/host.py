@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from support.hosts.bridge import NAMESPACES
@@ -92,6 +92,17 @@ class Host:
         Not for file systems that the host mounts itself, such as /run.
         """
         return self._merged / path.lstrip("/")
+
+    @contextlib.contextmanager
+    def full_run(self) -> Iterator[None]:
+        """Leave no room in /run of the host."""
+        # a service of the host may write there before its size is set
+        size = "mount -o remount,size=$(df --output=used -B1 /run | tail -1) /run"
+        self.run(["sh", "-c", f"for _try in $(seq 100); do {size} && exit; done; exit 1"])
+        try:
+            yield
+        finally:
+            self.run(["mount", "-o", "remount,size=20%", "/run"])
 
     @property
     def is_up(self) -> bool:

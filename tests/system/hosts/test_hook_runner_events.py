@@ -149,14 +149,11 @@ def test_full_run_delays_a_hook_which_then_runs_as_a_child(site: RoleHost, azure
     site.configure(hooks={"prepare/10-mark": {"timeout": 20}})
     # a child has the restrictions of the daemon, and the hook writes there
     site.write_drop_in("ReadWritePaths=/var/lib")
-    site.host.run(["sh", "-c", "mount -o remount,size=$(df --output=used -B1 /run | tail -1) /run"])
-    try:
+    with site.host.full_run():
         event = azure.announce_and_hold(site)
         units = ["systemctl", "list-units", "--plain", "--no-legend", "azure-scheduled-events-hook-*"]
         assert site.host.run(units).stdout == ""
-    finally:
-        site.host.run(["mount", "-o", "remount,size=20%", "/run"])
-        site.configure()
+    site.configure()
     finish_event(site, azure, event)
     site.write_drop_in()
 
