@@ -9,7 +9,6 @@ simulated seconds; they take ``seconds / speed`` on it.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import time
 from typing import Callable
@@ -21,8 +20,7 @@ class Clock:
     def __init__(self, real: Callable[[], float] = time.time) -> None:
         self._real = real
         self._offset = 0.0
-        # set by the next advance
-        self._moved = asyncio.Event()
+        self._sleepers: set[asyncio.Future[None]] = set()
 
     def now(self) -> float:
         """Return the Unix time in seconds."""
@@ -31,8 +29,9 @@ class Clock:
     def advance(self, wall_seconds: float) -> None:
         """Move the clock forward and wake the coroutines that wait for it."""
         self._offset += wall_seconds
-        self._moved.set()
-        self._moved = asyncio.Event()
+        for sleeper in self._sleepers:
+            if not sleeper.done():
+                sleeper.set_result(None)
 
     async def wait_until(self, moment: float) -> None:
         """Return when the clock has reached ``moment``."""
@@ -52,8 +51,14 @@ class Clock:
 
     async def _sleep(self, wall_seconds: float) -> None:
         """Sleep for ``wall_seconds``, or until the clock is moved."""
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._moved.wait(), wall_seconds)
+        sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._sleepers.add(sleeper)
+        try:
+            await asyncio.wait_for(sleeper, wall_seconds)
+        except asyncio.TimeoutError:
+            pass
+        finally:
+            self._sleepers.discard(sleeper)
 
 
 class ManualClock(Clock):
