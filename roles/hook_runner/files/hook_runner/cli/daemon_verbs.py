@@ -20,6 +20,8 @@ _NOT_FOUND = {
     "approve": "there is no event {event_id} now; `azure-scheduled-events status` lists them",
     "recover": "the open maintenance is not {id}, and has no such event; see `azure-scheduled-events status`",
 }
+# what follows for a verb
+_NOT_RUNNING = {"history": "; without it only root may read the history"}
 
 
 def show_status(options: argparse.Namespace) -> Result:
@@ -58,7 +60,8 @@ def ask(options: argparse.Namespace, verb: str, **request: object) -> dict[str, 
     try:
         answer = send_request(load_settings(options.config).run_directory, {"ask": verb, **request})
     except (FileNotFoundError, ConnectionRefusedError):
-        raise CommandError(NOT_RUNNING, "the service does not run", running=False) from None
+        text = "the service does not run" + _NOT_RUNNING.get(verb, "")
+        raise CommandError(NOT_RUNNING, text, running=False) from None
     if "error" in answer:
         raise CommandError(PROBLEM, answer["error"])
     return answer
