@@ -25,6 +25,7 @@ class Probe(ReadyHook):
     options = (
         Option("file", arguments.path, "the file", required=True),
         Option("wait_for", arguments.path, "file whose existence ends the preparation"),
+        Option("wait", arguments.seconds, "seconds to wait for it; by default all that are left"),
         Option("warn", arguments.boolean, "whether the check has a warning", False),
     )
 
@@ -40,7 +41,8 @@ class Probe(ReadyHook):
             self.run.remember({})
         self.run.act("write", self._write, "prepare")
         wanted = self.run.options["wait_for"]
-        if wanted and not self.run.deadline.wait_until(lambda: os.path.exists(wanted), interval=0.05):
+        most = self.run.options["wait"]
+        if wanted and not self.run.deadline.wait_until(lambda: os.path.exists(wanted), most, interval=0.05):
             raise OutOfTime(wanted, "it does not exist")
 
     def recover(self) -> None:

@@ -60,17 +60,18 @@ def test_dry_run_runs_and_transfers_nothing(hooked: StepsMinion, tree: HookTree,
     assert tree.ran == [] and hooked.hook_copies == []
 
 
-def test_hook_gets_its_time_limit_and_ends_itself(hooked: StepsMinion, tree: HookTree, azure: Azure) -> None:
+def test_hook_gets_its_time_limit_and_its_message_is_in_the_answer(
+    hooked: StepsMinion, tree: HookTree, azure: Azure
+) -> None:
     never = str(tree.folder / "never")
-    hooked.configure(ready_hooks=[tree.hook(wait_for=never, settings={"timeout": 5})])
+    hooked.configure(ready_hooks=[tree.hook(wait_for=never, wait=0, settings={"timeout": 5})])
     event_id = azure.announce("vm1")
     answer = hooked.call("prepare", event_id)
     (step,) = answer["steps"]
-    # it ends with its own message, before the step's time limit
     assert (step["outcome"], step["kind"]) == ("failed", "use") and "it does not exist" in step["output"]
     azure.end(event_id)
     assert hooked.recover(event_id) == "recovered"
-    assert tree.ran == ["command prepare", "command recover"]
+    assert tree.lines == ["command prepare prepare 5", "command recover recover 5"]
 
 
 def test_hook_ignores_the_variables_of_python(
