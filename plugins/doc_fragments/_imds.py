@@ -14,9 +14,6 @@ options:
   endpoint:
     description:
       - Base URL of the Instance Metadata Service, V(http://HOST) or V(http://HOST:PORT).
-      - V(auto) uses the usual address if it accepts a connection, else one that DHCP option 245 names in the lease
-        files of dhclient, NetworkManager or systemd-networkd, or in the registry of Windows, for VMs outside a virtual
-        network.
       - The module never uses a proxy and never follows a redirect.
     type: str
     default: http://169.254.169.254

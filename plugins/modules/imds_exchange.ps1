@@ -40,7 +40,6 @@ $timeout = Get-Number "timeout" 10 0.001 3600
 $rest_timeout = Get-Number "rest_timeout" 10 0.001 3600
 $max_bytes = Get-Number "max_bytes" 8388608 1 104857600
 $repeat_for = Get-Number "repeat_for" 0 0 50
-$dhcp_options = Get-AnsibleParam -obj $params -name "dhcp_options" -type "bool" -default $false
 
 $clock = [System.Diagnostics.Stopwatch]::StartNew()
 $state = @{ requests_sent = 0; connected = $false; answering = $false }
@@ -155,17 +154,6 @@ Function Get-Answer {
     catch { $request.Abort(); throw }
 }
 
-Function Get-DhcpOption {
-    $interfaces = "HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces"
-    $values = New-Object System.Collections.ArrayList
-    foreach ($interface in @(Get-ChildItem -LiteralPath $interfaces -ErrorAction SilentlyContinue)) {
-        $value = $interface.GetValue("DhcpInterfaceOptions")
-        if ($value -is [byte[]]) { [void]$values.Add([Convert]::ToBase64String($value)) }
-    }
-    # the comma keeps an empty list and a list of one value a list
-    return , $values
-}
-
 Function ConvertTo-Failure($exception) {
     $reason = "other"
     for ($cause = $exception; $null -ne $cause; $cause = $cause.InnerException) {
@@ -203,5 +191,4 @@ do {
 } while ($again)
 $answer.requests_sent = $state.requests_sent
 $answer.changed = $false
-if ($dhcp_options) { $answer.dhcp_options = Get-DhcpOption }
 Exit-Json $answer

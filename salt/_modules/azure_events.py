@@ -20,7 +20,7 @@ that a user requests wait up to 15 minutes for an approval.
 .. code-block:: yaml
 
     azure_events:
-      endpoint: http://169.254.169.254   # the default; or auto
+      endpoint: http://169.254.169.254   # the default
       api_version: 2020-07-01            # the default; the versions of a list are tried in its order
       resource_name: vm1                 # by default read from IMDS; never the hostname
       receipts: /var/lib/approvals       # by default in the minion's cachedir

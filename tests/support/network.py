@@ -44,10 +44,10 @@ def start_loopback() -> None:
 
 
 @contextlib.contextmanager
-def at_imds_address(address: str = IMDS) -> Iterator[None]:
+def at_imds_address() -> Iterator[None]:
     """Give the address of IMDS to the loopback device of this network namespace."""
-    ip("address", "add", address + "/32", "dev", "lo")
+    ip("address", "add", IMDS + "/32", "dev", "lo")
     try:
         yield
     finally:
-        ip("address", "delete", address + "/32", "dev", "lo")
+        ip("address", "delete", IMDS + "/32", "dev", "lo")

@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 from .options import as_list, parse_text
 
 DEFAULT_ENDPOINT = "http://169.254.169.254"
-AUTO = "auto"
 
 # a name, or an address of IPv6
 _HOST = re.compile(r"[0-9a-z_-]{1,63}(?:\.[0-9a-z_-]{1,63})*\.?|[0-9a-f.]*:[0-9a-f:.]*")
@@ -21,14 +20,12 @@ _MOST_API_VERSIONS = 4
 
 
 def parse_endpoint(value: Any) -> str:
-    """Return the base URL ``http://HOST[:PORT]`` without a closing slash, or "auto".
+    """Return the base URL ``http://HOST[:PORT]`` without a closing slash.
 
     Raises:
-        ValueError: the value is neither, with or without a closing slash.
+        ValueError: the value is not such a URL, with or without a closing slash.
     """
     text = parse_text(value)
-    if text == AUTO:
-        return text
     try:
         parts = urlsplit(text)
         sound = (
@@ -41,7 +38,7 @@ def parse_endpoint(value: Any) -> str:
     except ValueError:
         sound = False
     if not sound:
-        raise ValueError(f"{text!r} is not an address of IMDS; expected http://HOST, http://HOST:PORT or auto")
+        raise ValueError(f"{text!r} is not an address of IMDS; expected http://HOST or http://HOST:PORT")
     return "http://" + parts.netloc
 
 

@@ -9,11 +9,11 @@ import time
 from typing import Any, Callable, Sequence
 
 from .document import API_VERSION, EventDocument, parse_document
-from .endpoint import AUTO, DEFAULT_ENDPOINT, parse_api_versions, parse_endpoint
-from .errors import ImdsError, ImdsRefused, ImdsUnreachable, ImdsUnreadable
+from .endpoint import DEFAULT_ENDPOINT, parse_api_versions, parse_endpoint
+from .errors import ImdsError, ImdsRefused, ImdsUnreadable
 from .options import parse_option
 from .timestamps import parse_time
-from .transport import Request, Response, Transport, TransportFactory, TransportInterface
+from .transport import Request, Response, Transport, TransportFactory
 
 INSTANCE_API_VERSION = "2021-02-01"
 
@@ -48,7 +48,7 @@ class Imds:
     in seconds.
 
     Args:
-        endpoint: base URL, or "auto": the usual address, else one that DHCP named (reference 4.5).
+        endpoint: base URL.
         api_version: of Scheduled Events, or a list. Of a list a call for events tries one after the other while the
             answer is 400 or 404. The one that answers 200 is used for an hour, in which 404 has its usual meaning
             ("unknown"). All are tried again once after the hour, after two minutes without a good answer, and when
@@ -59,7 +59,6 @@ class Imds:
         max_bytes: longest answer that is read.
         clock: monotonic seconds.
         transport: makes the transport of an endpoint.
-        discover: finds the endpoint for "auto", within so many seconds.
     """
 
     def __init__(
@@ -71,11 +70,10 @@ class Imds:
         max_bytes: int = 8 * 1024 * 1024,
         clock: Callable[[], float] = time.monotonic,
         transport: TransportFactory = Transport,
-        discover: Callable[[float], str] | None = None,
     ) -> None:
         try:
             self._versions = parse_option("api_version", api_version, parse_api_versions)
-            self._configured_endpoint = parse_option("endpoint", endpoint, parse_endpoint)
+            self.endpoint = parse_option("endpoint", endpoint, parse_endpoint)
         except ValueError as error:
             raise ImdsError(str(error), retryable=False) from None
         for name, value in (("timeout", timeout), ("first_timeout", first_timeout), ("max_bytes", max_bytes)):
@@ -83,23 +81,13 @@ class Imds:
                 raise ValueError(f"{name} must be more than 0, not {value!r}")
         self._timeout = timeout
         self._first_timeout = first_timeout
-        self._max_bytes = max_bytes
         self._clock = clock
-        self._make_transport = transport
-        self._discover = discover
-        self._transport: TransportInterface | None = None
-        self._endpoint = self._configured_endpoint
+        self._transport = transport(self.endpoint, max_bytes, _CONNECT_TIMEOUT, clock)
         self._version = self._versions[0]
         self._version_until: float | None = None
-        self._sent_before = 0
         self._last_answer_at: float | None = None
         self._read: tuple[bytes, EventDocument | None] = (b"", None)
         self._sent_at = self._sent_by = 0.0
-
-    @property
-    def endpoint(self) -> str:
-        """Base URL in use; "auto" until the first call has found one."""
-        return self._endpoint
 
     @property
     def versions_of_a_poll(self) -> int:
@@ -109,7 +97,7 @@ class Imds:
     @property
     def requests_sent(self) -> int:
         """How many HTTP requests went out so far, repeats included."""
-        return self._sent_before + (0 if self._transport is None else self._transport.requests_sent)
+        return self._transport.requests_sent
 
     def events(self, within: float | None = None, hold: float = 0.0) -> EventDocument:
         """Return the current document; the first call on a VM switches the service on (reference 4.1).
@@ -127,8 +115,7 @@ class Imds:
         try:
             document = self._parsed(answer.body)
         except ImdsUnreadable as error:
-            self._discard_discovered_endpoint()
-            text = f"{self._endpoint} answered 200 to GET scheduledevents, but {error}"
+            text = f"{self.endpoint} answered 200 to GET scheduledevents, but {error}"
             raise ImdsUnreadable(text, status=200) from error
         self._last_answer_at = self._clock()
         if version != self._version or not was_kept:
@@ -213,7 +200,7 @@ class Imds:
         document = _json_object(answer.body)
         if document is None:
             raise ImdsUnreadable(
-                f"{self._endpoint} answered 200 to GET /metadata/instance, but the body is not a JSON object:"
+                f"{self.endpoint} answered 200 to GET /metadata/instance, but the body is not a JSON object:"
                 f" it begins with {answer.body[:60]!r}",
                 status=200,
             )
@@ -221,8 +208,7 @@ class Imds:
 
     def close(self) -> None:
         """Close the kept connection; the next call opens another."""
-        if self._transport is not None:
-            self._transport.close()
+        self._transport.close()
 
     def _events_exchange(self, request: Request, within: float | None) -> Response:
         self._sent_at, sent_before = self._clock(), self.requests_sent
@@ -236,45 +222,22 @@ class Imds:
         """Return a good answer to the request; ``total`` and ``within`` are seconds until it begins."""
         if within is not None:
             total = max(0.001, min(total, within))
-        transport = self._connected(total)
-        try:
-            answer = transport.exchange(request, total, min(self._timeout, total))
-        except ImdsUnreachable:
-            self._discard_discovered_endpoint()
-            raise
+        answer = self._transport.exchange(request, total, min(self._timeout, total))
         if answer.status == 200:
             coding = answer.headers.get("Content-Encoding", "identity")
             if coding.lower() != "identity":
                 raise ImdsUnreadable(
-                    f"{self._endpoint} answered in the content coding {coding!r}, which was not requested"
+                    f"{self.endpoint} answered in the content coding {coding!r}, which was not requested"
                 )
             return answer
-        self._discard_discovered_endpoint()
         raise self._refused(request, answer)
-
-    def _connected(self, total: float) -> TransportInterface:
-        if self._transport is None:
-            limit = min(_CONNECT_TIMEOUT, total)
-            if self._configured_endpoint == AUTO:
-                from .discovery import discover_endpoint  # hardly any program asks for it
-
-                self._endpoint = (self._discover or discover_endpoint)(limit)
-            self._transport = self._make_transport(self._endpoint, self._max_bytes, _CONNECT_TIMEOUT, self._clock)
-        return self._transport
-
-    def _discard_discovered_endpoint(self) -> None:
-        """Have the next call search again, unless events have been read: another service may have answered."""
-        if self._configured_endpoint == AUTO and self._last_answer_at is None and self._transport is not None:
-            self._sent_before += self._transport.requests_sent
-            self._transport.close()
-            self._transport = None
 
     def _refused(self, request: Request, answer: Response) -> ImdsRefused:
         reason, versions = _error_body(answer.body)
         about = f"{request.method} {request.path}"
         if versions:
             about = "api-version " + request.path.partition("api-version=")[2]
-        text = f"IMDS at {self._endpoint} answered {answer.status} to {about}"
+        text = f"IMDS at {self.endpoint} answered {answer.status} to {about}"
         if reason:
             text += ": " + reason
         if versions:

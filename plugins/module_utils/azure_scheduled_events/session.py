@@ -30,7 +30,7 @@ class ConnectionOptions(NamedTuple):
     """How to reach IMDS.
 
     Attributes:
-        endpoint: base URL, or "auto".
+        endpoint: base URL.
         api_versions: of Scheduled Events, in the order of fall-back.
         resource_name: this VM's resource name, or None to ask IMDS.
         timeout: seconds for the whole session.
@@ -55,7 +55,6 @@ class ImdsSession:
         sleep: waits some seconds.
         transport: makes the transport of an endpoint.
         hold: seconds for which the transport may hold back an answer to a poll if the document is the last one.
-        discover: finds the endpoint for "auto", within so many seconds; None searches on this machine.
 
     Raises:
         ImdsError: the endpoint is not a valid address.
@@ -69,12 +68,9 @@ class ImdsSession:
         sleep: Callable[[float], None] = time.sleep,
         transport: TransportFactory = Transport,
         hold: float = 0.0,
-        discover: Callable[[float], str] | None = None,
     ) -> None:
         answer, first = min(ANSWER_TIMEOUT, options.timeout), min(FIRST_ANSWER_TIMEOUT, options.timeout)
-        self.imds = Imds(
-            options.endpoint, options.api_versions, answer, first, clock=clock, transport=transport, discover=discover
-        )
+        self.imds = Imds(options.endpoint, options.api_versions, answer, first, clock=clock, transport=transport)
         self.pacer = Pacer(self.imds, interval, clock, sleep)
         self._deadline = self.pacer.clock() + options.timeout
         self._hold = hold

@@ -155,13 +155,11 @@ class Transport:
         connect_timeout: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if REQUESTS_IMPORT_ERROR is not None:
-            raise ImdsError("the Python library requests is not installed on this host", retryable=False)
         self._endpoint = endpoint
         self._max_bytes = max_bytes
         self._connect_timeout = connect_timeout
         self._limit = _Deadline(clock)
-        self._pool = _limited_pool(endpoint, self._limit)
+        self._pool: HTTPConnectionPool | None = None
         self.requests_sent = 0
 
     def exchange(self, request: Request, total: float, rest: float) -> Response:
@@ -173,7 +171,10 @@ class Transport:
         Raises:
             ImdsUnreachable: no whole answer came in time.
             ImdsUnreadable: the answer was cut short, or is longer than ``max_bytes``.
+            ImdsError: the library requests is missing.
         """
+        if REQUESTS_IMPORT_ERROR is not None:
+            raise ImdsError("the Python library requests is not installed on this host", retryable=False)
         self._limit.start(total, rest)
         opened = self._limit.connections
         try:
@@ -189,10 +190,13 @@ class Transport:
 
     def close(self) -> None:
         """Close the kept connection."""
-        self._pool.close()
-        self._pool = _limited_pool(self._endpoint, self._limit)
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
 
     def _attempt(self, request: Request, total: float) -> Response:
+        if self._pool is None:
+            self._pool = _limited_pool(self._endpoint, self._limit)
         self.requests_sent += 1
         response: Any = self._pool.request(
             request.method,

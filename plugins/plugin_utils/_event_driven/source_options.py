@@ -33,7 +33,7 @@ class SourceOptions(t.NamedTuple):
     """The arguments of the event source.
 
     Attributes:
-        endpoint: base URL of IMDS, or "auto".
+        endpoint: base URL of IMDS.
         api_version: versions of Scheduled Events in the order of fall-back.
         interval: seconds between polls.
         timeout: seconds for one answer.

@@ -22,9 +22,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.transport import (
     TransportInterface,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.host_discovery import (
-    discover_from_host,
-)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.host_module import (
     HostModule,
 )
@@ -48,12 +45,9 @@ def work_on_controller(
     def transport(endpoint: str, max_bytes: int, connect_timeout: float, clock: object) -> TransportInterface:
         return HostTransport(exchange, endpoint, max_bytes, connect_timeout)
 
-    def discover(seconds: float) -> str:
-        return discover_from_host(exchange, seconds)
-
     def connect(options: ConnectionOptions, interval: float) -> ImdsSession:
         hold = LONGEST_HOLD if interval < _LONG_INTERVAL else 0.0
-        return ImdsSession(options, interval, transport=transport, hold=hold, discover=discover)
+        return ImdsSession(options, interval, transport=transport, hold=hold)
 
     warnings: list[str] = []
     try:

@@ -6,9 +6,6 @@
 from __future__ import annotations
 
 import json
-import socket
-import struct
-import urllib.parse
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from support import simulator_process
 from support.ansible_hosts import COLLECTION, Hosts
 from support.module_play import Run, run_modules
 from support.simulator_process import Simulator
@@ -168,18 +164,6 @@ def test_wrong_options_fail_before_the_connection(
     windows.go_down()
     result = hosts.module("win1", module, **options)
     assert "unreachable" not in result and next(iter(options), "policy") in result["msg"]
-
-
-def test_endpoint_is_found_by_the_dhcp_options_of_the_host(hosts: Hosts, windows: WindowsHost) -> None:
-    # option 245 with an address on which the simulator listens, until the last second of 32 bits
-    windows.lease(struct.pack("<5I", 245, 0, 4, 0, 2**32 - 1) + socket.inet_aton("127.245.0.1"))
-    with simulator_process.start("user-reboot", listen="127.245.0.1:8080"):
-        found = hosts.module("win1", "event_info", endpoint="auto", timeout=30)
-    assert found["resource_name"] == "vm1"
-    urls = [urllib.parse.urlsplit(options["url"]) for options in windows.exchanges()]
-    # the usual address, then the leased one without and with the port, then the events and the name
-    assert [url.netloc for url in urls[:3]] == ["169.254.169.254", "127.245.0.1", "127.245.0.1:8080"]
-    assert {url.netloc for url in urls[3:]} == {"127.245.0.1:8080"}
 
 
 def test_host_that_is_down_is_unreachable(hosts: Hosts, windows: WindowsHost, tmp_path: Path) -> None:

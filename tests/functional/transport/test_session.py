@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from azure_scheduled_events import Imds, ImdsError, ImdsRefused, ImdsUnreadable
+from azure_scheduled_events import Imds, ImdsError, ImdsRefused, ImdsUnreadable, transport
 from azure_scheduled_events.identity import affects
 from support.simulator_process import Simulator
 from support.transport.fault_helpers import fault, requests_of, schedule
@@ -164,6 +164,7 @@ def test_invalid_instance_document_is_unknown(azure: Simulator, endpoint: str, b
     "endpoint_text",
     [
         "",
+        "auto",
         "169.254.169.254",
         "https://h",
         "http://",
@@ -177,6 +178,17 @@ def test_invalid_instance_document_is_unknown(azure: Simulator, endpoint: str, b
 def test_invalid_endpoint_is_refused_before_a_request(endpoint_text: str) -> None:
     with pytest.raises(ImdsError, match="not an address of IMDS"):
         Imds(endpoint_text)
+
+
+def test_missing_library_is_an_error_of_the_request(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "REQUESTS_IMPORT_ERROR", "ImportError: urllib3")
+    imds = Imds(endpoint)
+    requests: tuple[Callable[[], object], ...] = (imds.events, imds.instance)
+    for request in requests:
+        with pytest.raises(ImdsError, match="requests is not installed") as caught:
+            request()
+        assert not caught.value.retryable
+    imds.close()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import base64
 import hashlib
 import time
 import urllib.parse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
@@ -32,7 +32,6 @@ _DEFAULTS: dict[str, Any] = {
     "max_bytes": 8388608,
     "known_hash": None,
     "repeat_for": 0.0,
-    "dhcp_options": False,
 }
 _PERIOD = 1.0
 # on some machines of tests another service answers there
@@ -49,14 +48,13 @@ _REASONS = {
 def perform(
     given: Mapping[str, Any],
     between: Callable[[], None] = lambda: None,
-    dhcp_options: Sequence[bytes] = (),
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, Any]:
     """Return the result of the module.
 
-    ``between`` is called before each further request. ``dhcp_options`` are those of the interfaces of the host.
-    Requests are repeated by the seconds of ``clock``, and ``sleep`` waits until the next of them.
+    ``between`` is called before each further request. Requests are repeated by the seconds of
+    ``clock``, and ``sleep`` waits until the next of them.
     """
     options = _with_defaults(given)
     url = urllib.parse.urlsplit(options["url"])
@@ -74,8 +72,6 @@ def perform(
         answer = {"failure": _failure(error)}
     finally:
         transport.close()
-    if options["dhcp_options"]:
-        answer["dhcp_options"] = [base64.b64encode(value).decode("ascii") for value in dhcp_options]
     return {"changed": False, "requests_sent": transport.requests_sent, **answer}
 
 

@@ -18,7 +18,6 @@ RUNS = "runs.jsonl"
 DOWN = "down"
 REFUSALS = "refusals"
 FILES = "files"
-DHCP = "dhcp"
 
 PLUGINS = REPOSITORY / "tests" / "support" / "windows_hosts" / "connection_plugins"
 
@@ -47,10 +46,6 @@ class WindowsHost:
     def write_file(self, path: str, text: str) -> None:
         """Put a file at a path of the host."""
         (self._folder / FILES / urllib.parse.quote(path, safe="")).write_text(text, encoding="utf-8")
-
-    def lease(self, options: bytes) -> None:
-        """Give the only interface these DHCP options."""
-        (self._folder / DHCP).write_bytes(options)
 
     def go_down(self) -> None:
         """End all connections and accept none."""

@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,7 +13,6 @@ import pytest
 
 from support.ansible_hosts import Hosts
 from support.network import IMDS, at_imds_address
-from support.repository import REPOSITORY
 from support.simulator_process import start
 
 pytestmark = pytest.mark.all
@@ -59,55 +56,3 @@ def test_an_address_without_a_server_costs_no_more_than_is_documented(
     result = hosts.module("web", name)
     assert time.monotonic() - started < 5 + 3 + 5 * overhead
     assert "no connection" in json.dumps(result)
-
-
-NAMED = "168.63.129.16"
-
-
-def after_dhcp(program: str) -> list[str]:
-    """Return the command that runs a program of Python, with the helper, where systemd-networkd has left a lease."""
-    shell = (
-        "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/netif/leases"
-        " && echo OPTION_245=a83f8110 > /run/systemd/netif/leases/2"
-        f' && export PYTHONPATH={REPOSITORY / "plugins/module_utils"} && exec "$@"'
-    )
-    return ["unshare", "--mount", "sh", "-c", shell, "sh", sys.executable, "-c", program]
-
-
-AUTO = """
-from azure_scheduled_events import Imds
-imds = Imds("auto")
-print(len(imds.events().events), imds.endpoint)
-"""
-
-
-@pytest.mark.parametrize("port", [80, 8080])
-def test_auto_finds_the_address_that_dhcp_named(port: int) -> None:
-    with at_imds_address(NAMED), start(listen=f"{NAMED}:{port}"):
-        done = subprocess.run(after_dhcp(AUTO), stdout=subprocess.PIPE, text=True, timeout=120, check=True)
-    assert done.stdout == f"0 http://{NAMED}" + ("\n" if port == 80 else ":8080\n")
-
-
-SECOND_POLL = """
-import sys
-from azure_scheduled_events import Imds, ImdsRefused
-imds = Imds("auto")
-try:
-    imds.events()
-except ImdsRefused:
-    print(imds.endpoint, flush=True)
-sys.stdin.readline()
-print(len(imds.events().events), imds.endpoint)
-"""
-
-
-def test_auto_leaves_a_server_that_is_not_imds() -> None:
-    command = after_dhcp(SECOND_POLL)
-    with at_imds_address(), at_imds_address(NAMED), start(listen=f"{NAMED}:80") as other:
-        other.post("/faults", {"kind": "not-found"})
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asking:
-            assert asking.stdout is not None
-            assert asking.stdout.readline().strip() == f"http://{NAMED}"
-            with start(listen=IMDS + ":80"):
-                second, _errors = asking.communicate("\n", timeout=120)
-    assert second.split() == ["0", f"http://{IMDS}"]

@@ -31,7 +31,7 @@ description:
 options:
   endpoint:
     description:
-      - Base URL of the Instance Metadata Service, or V(auto) to search for it.
+      - Base URL of the Instance Metadata Service, V(http://HOST) or V(http://HOST:PORT).
     type: str
     default: "http://169.254.169.254"
   api_version:

@@ -17,7 +17,7 @@ from ansible.plugins.connection import ConnectionBase
 
 from support.repository import REPOSITORY
 from support.windows_hosts.exchange import perform
-from support.windows_hosts.host import DHCP, DOWN, FILES, REFUSALS, RUNS
+from support.windows_hosts.host import DOWN, FILES, REFUSALS, RUNS
 
 DOCUMENTATION = """
 name: windows_stand_in
@@ -76,7 +76,7 @@ class Connection(ConnectionBase):
         name, options = module_of(in_data)
         with (self._folder / RUNS).open("a") as runs:
             runs.write(json.dumps({"module": name, "options": options}) + "\n")
-        result = self._exchange(options) if name == "imds_exchange.ps1" else UNAVAILABLE
+        result = perform(options, self._fail_if_down) if name == "imds_exchange.ps1" else UNAVAILABLE
         return 0, json.dumps(result, ensure_ascii=False).encode(), b""
 
     def put_file(self, in_path: str, out_path: str) -> None:
@@ -95,10 +95,6 @@ class Connection(ConnectionBase):
 
     def reset(self) -> None:
         self.close()
-
-    def _exchange(self, options: dict[str, Any]) -> dict[str, Any]:
-        dhcp = self._folder / DHCP
-        return perform(options, self._fail_if_down, [dhcp.read_bytes()] if dhcp.exists() else [])
 
     @property
     def _folder(self) -> Path:

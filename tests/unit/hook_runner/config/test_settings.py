@@ -149,6 +149,7 @@ def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path) -> None:
         ("interval: 0.1\n", "1: interval: expected 0.2 to 60 seconds, not 0.1"),
         ("interval:\n", "1: interval: expected seconds"),
         ("endpoint: https://x\n", "1: endpoint: 'https://x' is not an address of IMDS"),
+        ("endpoint: auto\n", "1: endpoint: 'auto' is not an address of IMDS; expected http://HOST or http://HOST:PORT"),
         ("api_version: latest\n", "1: api_version: expected an api-version such as 2020-07-01"),
         ("resource_name: 17\n", "1: resource_name: expected a text, not 17; put a text that YAML reads as another"),
         ('resource_name: "a\\nb"\n', "1: resource_name: 'a\\nb' has control characters"),

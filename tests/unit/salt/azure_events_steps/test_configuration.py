@@ -65,6 +65,7 @@ def test_every_form_of_a_step_is_read() -> None:
         ({"sources": [3]}, "sources: expected a text"),
         ({"receipts": 7}, "receipts: expected the path"),
         ({"resource_name": ""}, "resource_name: expected"),
+        ({"endpoint": "auto"}, "endpoint: 'auto' is not an address of IMDS"),
         ({"prepare": "leave"}, "prepare: expected a list of steps, not str"),
         ({"recover": None}, "recover: expected a list of steps, not NoneType"),
         ({"prepare": ["x"] * 101}, "at most 100 steps, not 101"),

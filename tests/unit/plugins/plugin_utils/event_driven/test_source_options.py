@@ -31,6 +31,7 @@ def test_arguments_are_converted():
     ("name", "value"),
     [
         ("endpoint", "https://example.com"),
+        ("endpoint", "auto"),
         ("endpoint", 5),
         ("interval", 0.5),
         ("timeout", 1000),

@@ -1,1 +1,0 @@
-../../../plugins/module_utils/azure_scheduled_events/posix_dhcp_leases.py

@@ -1,1 +1,0 @@
-../../../plugins/module_utils/azure_scheduled_events/windows_dhcp_leases.py
