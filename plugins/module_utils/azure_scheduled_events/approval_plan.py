@@ -17,7 +17,7 @@ from . import release
 from .conditions import PREPARED, PolicyContext
 from .document import EventDocument, ScheduledEvent, escape_surrogates
 from .options import parse_boolean, parse_choice, parse_option
-from .policy import Policy
+from .policy import NOW, Decision, Policy
 from .receipts import Receipts
 from .release import UNKNOWN_STATUS, UNKNOWN_VALUES, Obstacle, Report, own_obstacles
 from .selection import Selection
@@ -142,12 +142,12 @@ def _plan_event(
     blocked = _blocked_by_event(found, criteria)
     if blocked is not None:
         return planned(NOT_DUE, blocked)
-    is_due, reason = _selection_or_policy(event, document, criteria)
-    if not is_due:
-        return planned(NOT_DUE, reason)
+    decision = _decision(event, document, criteria)
+    if decision.code is not None:
+        return planned(NOT_DUE, decision.reason)
     if found and found[-1].code == release.OTHERS_AFFECTED:
         return planned(OTHERS_AFFECTED, f"{found[-1].text}, which needs release_others")
-    return planned(APPROVE, reason)
+    return planned(APPROVE, decision.reason)
 
 
 def _blocked_by_event(found: list[Obstacle], criteria: ApprovalCriteria) -> str | None:
@@ -165,12 +165,10 @@ def _blocked_by_event(found: list[Obstacle], criteria: ApprovalCriteria) -> str 
     return None
 
 
-def _selection_or_policy(
-    event: ScheduledEvent, document: EventDocument, criteria: ApprovalCriteria
-) -> tuple[bool, str]:
-    """Whether the caller requests the approval now, and why or why not."""
+def _decision(event: ScheduledEvent, document: EventDocument, criteria: ApprovalCriteria) -> Decision:
+    """Return the decision of the policy; without one the selection is a request to approve now."""
     if criteria.policy is None:
-        return True, "selected"
+        return Decision(NOW, "selected")
     context = PolicyContext(
         now=document.server_time or datetime.now(timezone.utc),
         own_name=criteria.own_name,
@@ -178,5 +176,4 @@ def _selection_or_policy(
         prepared=criteria.prepared,
         gates=criteria.gates,
     )
-    decision = criteria.policy.decide(event, context)
-    return decision.due, decision.reason
+    return criteria.policy.decide(event, context)

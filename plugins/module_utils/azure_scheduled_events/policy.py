@@ -56,16 +56,12 @@ class Decision(NamedTuple):
 
     Attributes:
         approval: one of APPROVALS, as the rule has it, or "never" without a rule that approves.
-        due: whether an approval is to be sent now.
-        rule: name of the rule, or None where none matched.
         reason: one sentence for the operator.
-        code: why the approval is not due; None where it is.
+        code: why no approval is to be sent now; None if one is.
         hold: whether no preparation may begin.
     """
 
     approval: str
-    due: bool
-    rule: str | None
     reason: str
     code: str | None = None
     hold: bool = False
@@ -200,16 +196,15 @@ class Policy:
                 return self._decision(rule, event, context)
         if unknown:
             reason = f"no rule matched ({unknown.text}, so no rule that approves may match)"
-            return Decision(NEVER, False, None, f"{reason}; nothing is approved", unknown.code)
+            return Decision(NEVER, f"{reason}; nothing is approved", unknown.code)
         reason = f"no rule names {event.event_type}, which only advises" if is_advice else "no rule matched"
-        return Decision(NEVER, False, None, f"{reason}; nothing is approved", "no_rule")
+        return Decision(NEVER, f"{reason}; nothing is approved", "no_rule")
 
     def _decision(self, rule: _Rule, event: ScheduledEvent, context: PolicyContext) -> Decision:
         names = ", ".join(name for name, _holds in rule.conditions) or "any event"
         matched = f"rule {rule.name!r} ({rule.location}) matched by {names}"
         if rule.approval.when == NEVER:
-            reason = f"{matched}; it does not approve"
-            return Decision(NEVER, False, rule.name, reason, "not_approving", rule.hold)
+            return Decision(NEVER, f"{matched}; it does not approve", "not_approving", rule.hold)
         if event.status == "Started":
             blocked: Obstacle | None = release.STARTED
         elif context.approved_by_us:
@@ -217,14 +212,11 @@ class Policy:
         else:
             blocked = rule.approval.blocked_by(event, context)
         if blocked is None:
-            return Decision(rule.approval.when, True, rule.name, f"{matched}; it approves")
-        reason = f"{matched}; it approves, but not now: {blocked.text}"
-        return Decision(rule.approval.when, False, rule.name, reason, blocked.code)
+            return Decision(rule.approval.when, f"{matched}; it approves")
+        return Decision(rule.approval.when, f"{matched}; it approves, but not now: {blocked.text}", blocked.code)
 
 
 def _rule(data: Any, location: SourceLocation) -> _Rule:
-    if isinstance(data, dict) and "do" in data:
-        raise PolicyError(f"{location.at('do')}: no longer a key; write approve: or hold: in the rule")
     _check_keys(data, RULE_KEYS, location)
     if "approve" in data and "hold" in data:
         raise PolicyError(f"{location.at('hold')}: approve and hold exclude each other; remove one")

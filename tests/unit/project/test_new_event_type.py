@@ -43,7 +43,7 @@ except SystemExit:
     command = None
 print(json.dumps({
     "warnings": len(document.warnings),
-    "approved": policy.decide(document.events[0], PolicyContext(datetime.now(timezone.utc))).due,
+    "approved": policy.decide(document.events[0], PolicyContext(datetime.now(timezone.utc))).code is None,
     "counts": [counts_for(done, needed) for done, needed in (("Hibernate", "Reboot"), ("Redeploy", "Hibernate"))],
     "first": most_urgent_first(["Reboot", "Hibernate"], lambda kind: Urgency(kind, 60.0, kind))[0],
     "unknown in Salt": len(parse_selection({"types": "hibernate"}).warnings()),

@@ -112,7 +112,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         log_level="debug",
     )
     decision = settings.policy.decide(FREEZE, PolicyContext(NOW))
-    assert decision.due
+    assert decision.code is None
     assert "config.yml:11: policy.rules[0]" in decision.reason
 
 

@@ -128,7 +128,7 @@ class Approvals:
         try:
             decision = policy.decide(record.event, context)
         except OwnNameUnknown as error:
-            return Decision(NEVER, False, None, str(error), reasons.OWN_NAME_UNKNOWN.code, hold=True)
+            return Decision(NEVER, str(error), reasons.OWN_NAME_UNKNOWN.code, hold=True)
         awaited = awaited_gates(policy, record.event, context, decision)
         return (
             decision._replace(reason=f"{decision.reason}; closed gates: {', '.join(awaited)}") if awaited else decision
@@ -144,8 +144,8 @@ class Approvals:
         if record.approval == ACCEPTED:
             return reasons.ACCEPTED
         asked = record.requested
-        if asked is None and not decision.due:
-            return Obstacle(decision.code or "", decision.reason)
+        if asked is None and decision.code is not None:
+            return Obstacle(decision.code, decision.reason)
         if asked is not None and not asked.force and prepared != "ok":
             return PREPARATION_FAILED if prepared == "failed" else NOT_PREPARED
         return next(iter(self._obstacles(record, asked, now)), None)

@@ -41,8 +41,8 @@ def test_a_file_is_read(tmp_path):
     path.write_text(SAMPLE, encoding="utf-8")
     policy = load_policy(str(path))
     decision = policy.decide(FREEZE, PolicyContext(NOW))
-    assert (policy.name, decision.rule, decision.due) == ("as documented", "short freeze", True)
-    assert "policy.yml:6" in decision.reason
+    assert (policy.name, decision.code) == ("as documented", None)
+    assert decision.reason.startswith("rule 'short freeze' (") and "policy.yml:6" in decision.reason
 
 
 @pytest.mark.parametrize(
@@ -97,5 +97,5 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 
 def test_version_may_be_unquoted():
     policy = parse_policy("rules:\n- when: {api_version_min: 2019-08-01}\n  approve: now\n", "p.yml")
-    assert policy.decide(FREEZE, PolicyContext(NOW)).due
-    assert not policy.decide(FREEZE, PolicyContext(NOW, api_version="2019-04-01")).due
+    assert policy.decide(FREEZE, PolicyContext(NOW)).code is None
+    assert policy.decide(FREEZE, PolicyContext(NOW, api_version="2019-04-01")).code == "no_rule"
