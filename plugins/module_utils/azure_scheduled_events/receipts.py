@@ -13,7 +13,7 @@ import json
 import os
 import sys
 from datetime import datetime
-from typing import Any, Callable
+from typing import Callable
 
 from . import durable_file
 from .boot import boot_id
@@ -51,15 +51,15 @@ class Receipts:
         self._endpoint = endpoint
         self._boot = boot
 
-    def read(self) -> list[dict[str, Any]]:
-        """Return the receipts of this boot at this endpoint; none if the folder or its file cannot be used.
+    def read(self) -> dict[str, dict[str, str | None]]:
+        """Return the receipts of this boot at this endpoint by folded id; none if folder or file cannot be used.
 
-        They have ``event_id``, ``approved_at`` in ISO 8601 and, where it was known, ``not_before``.
+        They have ``approved_at`` in ISO 8601 and, where it was known, ``not_before``.
         """
         try:
-            return [each for each in self._of_this_boot() or () if each.get("endpoint") == self._endpoint]
+            return (self._of_this_boot() or {}).get(self._endpoint, {})
         except OSError:
-            return []
+            return {}
 
     def find(self, event_id: str, not_before: datetime | None = None) -> str | None:
         """Return when the event was approved, in ISO 8601; None if there is no readable receipt.
@@ -68,12 +68,10 @@ class Receipts:
         with another NotBefore is ignored: Azure reuses an id for another occurrence, and a second approval has no
         effect.
         """
-        for each in self.read():
-            if _is_about(each, event_id):
-                noted = each.get("not_before")
-                if noted is None or not_before is None or noted == as_utc_text(not_before):
-                    return str(each.get("approved_at", ""))
-        return None
+        receipt = self.read().get(event_id.casefold(), {})
+        noted = receipt.get("not_before")
+        is_same = noted is None or not_before is None or noted == as_utc_text(not_before)
+        return receipt.get("approved_at") if is_same else None
 
     def write(self, event_id: str, approved_at: str, not_before: datetime | None = None) -> bool:
         """Write the receipt of an accepted approval: the file as a whole or not at all.
@@ -91,31 +89,27 @@ class Receipts:
         # administrators and the system; others inherit the list of the parent folder
         os.makedirs(self._folder, mode=0o700 if sys.platform == "win32" else 0o755, exist_ok=True)
         held = self._of_this_boot()
-        receipt = {"event_id": event_id, "approved_at": approved_at, "endpoint": self._endpoint}
-        if not_before is not None:
-            receipt["not_before"] = as_utc_text(not_before)
-        others = [
-            each for each in held or () if each.get("endpoint") != self._endpoint or not _is_about(each, event_id)
-        ]
-        content = {"boot": self._boot(), "receipts": [*others, receipt]}
+        receipts = {} if held is None else held
+        receipt = {"approved_at": approved_at, "not_before": None if not_before is None else as_utc_text(not_before)}
+        receipts.setdefault(self._endpoint, {})[event_id.casefold()] = receipt
+        content = {"boot": self._boot(), "receipts": receipts}
         durable_file.write(self.path, json.dumps(content).encode("ascii"), mode=0o644)
         return held is None
 
-    def _of_this_boot(self) -> list[dict[str, Any]] | None:
-        """Return the receipts of this boot, of all endpoints; None if the file is damaged; raise OSError."""
+    def _of_this_boot(self) -> dict[str, dict[str, dict[str, str | None]]] | None:
+        """Return the receipts of this boot by endpoint and folded id; None if the file is damaged; raise OSError."""
         if sys.platform != "win32":
             found = os.stat(self._folder)
             if found.st_uid not in (0, os.geteuid()) or found.st_mode & _WRITABLE_BY_OTHERS:
                 raise PermissionError(errno.EPERM, "another user can write to the folder", self._folder)
         try:
             content = durable_file.read_json(self.path)
-            receipts = [dict(each) for each in content["receipts"]]
-            return receipts if content["boot"] == self._boot() else []
+            receipts = {
+                endpoint: {key: dict(receipt) for key, receipt in found.items()}
+                for endpoint, found in content["receipts"].items()
+            }
+            return receipts if content["boot"] == self._boot() else {}
         except FileNotFoundError:
-            return []
-        except (ValueError, TypeError, LookupError):
+            return {}
+        except (ValueError, TypeError, LookupError, AttributeError):
             return None
-
-
-def _is_about(receipt: dict[str, Any], event_id: str) -> bool:
-    return str(receipt.get("event_id", "")).casefold() == event_id.casefold()

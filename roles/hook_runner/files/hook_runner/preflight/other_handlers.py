@@ -87,7 +87,7 @@ def check_other_handlers(endpoint: str, approves: bool, severity: str, root: str
 
 
 def _approvals(folder: str, endpoint: str) -> _Found:
-    given = [parse_time(str(each.get("approved_at", ""))) for each in Receipts(folder, endpoint).read()]
+    given = [parse_time(str(each.get("approved_at", ""))) for each in Receipts(folder, endpoint).read().values()]
     recent = sum(at is not None and datetime.now(timezone.utc) - at < RECENT for at in given)
     if recent:
         text = f"{recent} approvals of event_approve or of Salt were given on this host within a week; {_ADVICE}"

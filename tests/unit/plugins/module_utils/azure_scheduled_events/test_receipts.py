@@ -55,7 +55,7 @@ def test_a_receipt_counts_at_its_own_endpoint_only(tmp_path):
     there.write("A", "2")
     here.write("A", "3")
     assert (here.find("A"), there.find("A")) == ("3", "2")
-    assert [each["event_id"] for each in here.read()] == ["A"]
+    assert list(here.read()) == ["a"]
 
 
 @pytest.mark.parametrize("event_id", ["../../escape", "a/b", "x" * 5000, "new\nline", "\ud800", "\0"])
@@ -73,11 +73,13 @@ def test_a_receipt_of_another_boot_does_not_count(tmp_path):
     now = Receipts(str(tmp_path), HERE, lambda: "boot-2")
     assert (before.find("A", NOON), now.find("A", NOON)) == ("1", None)
     assert now.write("B", "2") is False
-    assert (before.read(), now.find("A"), now.find("B")) == ([], None, "2")
+    assert (before.read(), now.find("A"), now.find("B")) == ({}, None, "2")
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", "{}", '{"receipts": 7}', '{"receipts": ["A"]}', "\u00fc", "[" * 100_000], ids=range(8)
+    "content",
+    ["", "{", "[]", "{}", '{"receipts": 7}', '{"receipts": {"x": ["A"]}}', "\u00fc", "[" * 100_000],
+    ids=range(8),
 )
 def test_damaged_file_is_replaced_with_a_report(tmp_path, content):
     receipts = Receipts(str(tmp_path), HERE)
