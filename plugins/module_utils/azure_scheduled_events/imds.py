@@ -26,6 +26,8 @@ _HEADERS = {
     "User-Agent": "azure-scheduled-events",
 }
 _CONNECT_TIMEOUT = 3.0
+# an attempt at the end of a time limit has a chance
+_SHORTEST = 0.1
 # Azure switches the service off after a day without a call, and the next answer is as slow as the
 # first (reference 4.1.3)
 _SERVICE_IDLE_LIMIT = 24 * 3600.0
@@ -37,18 +39,16 @@ _UNKNOWN_VERSION = (400, 404)
 # seconds for which a version of a list is used before the first one is tried again, and after its last good answer:
 # an update of IMDS takes up to 70 (reference 1.6.7)
 _VERSION_KEPT, _VERSION_SILENT = 3600.0, 120.0
-# a longer document is parsed each time instead of being kept
-_KEPT_BODY = 1024 * 1024
 
 
 class Imds:
     """A client of one VM's IMDS: one attempt per call, no sleeping, for one thread at a time.
 
-    Every method that sends a request raises ImdsError unless the answer is good. ``within`` limits one call further,
-    in seconds.
+    Every method that sends a request raises an ImdsError, whose kinds are in the module errors, unless the answer is
+    good. ``within`` limits one call further, in seconds; an attempt has at least 0.1 seconds.
 
     Args:
-        endpoint: base URL.
+        endpoint: base URL, also with a closing slash.
         api_version: of Scheduled Events, or a list. Of a list a call for events tries one after the other while the
             answer is 400 or 404. The one that answers 200 is used for an hour, in which 404 has its usual meaning
             ("unknown"). All are tried again once after the hour, after two minutes without a good answer, and when
@@ -59,6 +59,10 @@ class Imds:
         max_bytes: longest answer that is read.
         clock: monotonic seconds.
         transport: makes the transport of an endpoint.
+
+    Attributes:
+        endpoint: base URL.
+        versions_of_a_poll: how many api-versions a call for events may try.
     """
 
     def __init__(
@@ -83,16 +87,12 @@ class Imds:
         self._first_timeout = first_timeout
         self._clock = clock
         self._transport = transport(self.endpoint, max_bytes, _CONNECT_TIMEOUT, clock)
+        self.versions_of_a_poll = len(self._versions)
         self._version = self._versions[0]
         self._version_until: float | None = None
         self._last_answer_at: float | None = None
         self._read: tuple[bytes, EventDocument | None] = (b"", None)
         self._sent_at = self._sent_by = 0.0
-
-    @property
-    def versions_of_a_poll(self) -> int:
-        """How many api-versions a call for events may try."""
-        return len(self._versions)
 
     @property
     def requests_sent(self) -> int:
@@ -106,8 +106,6 @@ class Imds:
         the last one. An answer with the same bytes as the one before has the same object as ``events``.
 
         Raises:
-            ImdsUnreachable: no answer came in time.
-            ImdsRefused: the answer has another status than 200.
             ImdsUnreadable: the answer has no readable document.
         """
         was_kept = self._is_version_kept()
@@ -171,7 +169,7 @@ class Imds:
         known, document = self._read
         if document is None or body != known:
             document = parse_document(body)
-            self._read = (body, document) if len(body) <= _KEPT_BODY else (b"", None)
+            self._read = (body, document)
         return document
 
     def approve(self, event_id: str, within: float | None = None) -> None:
@@ -191,8 +189,6 @@ class Imds:
         """Return the instance metadata document of this VM (reference 3.3), with ``compute`` and ``network``.
 
         Raises:
-            ImdsUnreachable: no answer came in time.
-            ImdsRefused: the answer has another status than 200.
             ImdsUnreadable: the answer is not a JSON object.
         """
         request = Request("GET", _INSTANCE_PATH % INSTANCE_API_VERSION, _HEADERS)
@@ -221,7 +217,7 @@ class Imds:
     def _exchange(self, request: Request, total: float, within: float | None) -> Response:
         """Return a good answer to the request; ``total`` and ``within`` are seconds until it begins."""
         if within is not None:
-            total = max(0.001, min(total, within))
+            total = max(_SHORTEST, min(total, within))
         answer = self._transport.exchange(request, total, min(self._timeout, total))
         if answer.status == 200:
             coding = answer.headers.get("Content-Encoding", "identity")
@@ -296,5 +292,4 @@ def _retry_after(answer: Response) -> float | None:
     until, now = parse_time(text), parse_time(answer.headers.get("Date", ""))
     if until is None or now is None:
         return None
-    seconds: float = (until - now).total_seconds()
-    return max(0.0, seconds)
+    return max(0.0, (until - now).total_seconds())
