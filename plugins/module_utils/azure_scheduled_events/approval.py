@@ -168,7 +168,7 @@ def _results(session: ImdsSession, items: Sequence[ApprovalOutcome]) -> Iterator
     while waiting:
         item = waiting.popleft()
         final = None if document is None else _final(item, document, errors.get(item.event_id))
-        if final is None and session.is_over():
+        if final is None and session.time_left() <= 0:
             final = _failed(item, "the timeout passed before it could be sent")
         if final is not None:
             yield final

@@ -78,12 +78,8 @@ class ImdsSession:
         self.instance: dict[str, Any] | None = None
 
     def time_left(self) -> float:
-        """Return the seconds that remain for the session, at least 0.1."""
-        return max(0.1, self._deadline - self.pacer.clock())
-
-    def is_over(self) -> bool:
-        """Return True if the time of the session has passed."""
-        return self.pacer.clock() >= self._deadline
+        """Return the seconds that remain for the session; 0 or less if its time has passed."""
+        return self._deadline - self.pacer.clock()
 
     def pause(self) -> bool:
         """Wait after an error as the retry table says; return False if no time is left for another attempt."""
@@ -137,8 +133,8 @@ class ImdsSession:
         ends = self.pacer.clock() + within
         if self.resource_name is None and name_required:
             self._set_resource_name(self.pacer.call(self.imds.instance, within=within))
-        left = max(0.1, ends - self.pacer.clock())
-        hold = min(self._hold, left * _HELD_PART) if may_hold else 0.0
+        left = ends - self.pacer.clock()
+        hold = min(self._hold, max(0.0, left) * _HELD_PART) if may_hold else 0.0
         return self.pacer.call(partial(self.imds.events, hold=hold), within=left - hold)
 
     def _set_resource_name(self, instance: dict[str, Any]) -> None:

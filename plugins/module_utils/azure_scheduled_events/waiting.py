@@ -13,8 +13,7 @@ from .selection import Selection
 from .session import ANSWER_TIMEOUT, ImdsSession
 from .tracking import GONE_AFTER, UNLISTED, Observation, Tracker
 
-# seconds for the answer to a poll at the end of the time, and to the one after it
-_LAST_TIMEOUT = 0.1
+# seconds for the answer to a poll after the end of the time
 _CONFIRMING_TIMEOUT = 1.0
 
 
@@ -115,7 +114,7 @@ def wait_for(
     confirming = is_late = False
     while True:
         polled = pacer.clock()
-        within = max(started + timeout - polled, _CONFIRMING_TIMEOUT if is_late else _LAST_TIMEOUT)
+        within = _CONFIRMING_TIMEOUT if is_late else started + timeout - polled
         try:
             may_hold = pacer.error is None and not confirming
             seen = tracker.observe(session.poll(name_required, within, may_hold))
