@@ -25,13 +25,11 @@ class Change(NamedTuple):
         kind: "appeared" (its status may be Started already), "started" (known before, Started now),
             "changed" (any other difference, even a step back from Started), "gone".
         event: the event as it is now; for "gone" as it was last.
-        previous: the event as it was before; None for "appeared".
         fields: names of the attributes that differ; empty for "appeared" and "gone".
     """
 
     kind: str
     event: ScheduledEvent
-    previous: ScheduledEvent | None = None
     fields: tuple[str, ...] = ()
 
 
@@ -46,7 +44,7 @@ def changes(before: EventDocument | None, after: EventDocument) -> tuple[Change,
     present = {event.key for event in after.events}
     found = []
     if after.complete:
-        found = [Change(GONE, event, event) for key, event in known.items() if key not in present]
+        found = [Change(GONE, event) for key, event in known.items() if key not in present]
     for event in after.events:
         previous = known.get(event.key)
         if previous is None:
@@ -55,7 +53,7 @@ def changes(before: EventDocument | None, after: EventDocument) -> tuple[Change,
         fields = _differences(previous, event)
         if fields:
             kind = STARTED if event.status == "Started" and previous.status != "Started" else CHANGED
-            found.append(Change(kind, event, previous, fields))
+            found.append(Change(kind, event, fields))
     return tuple(found)
 
 
