@@ -16,7 +16,7 @@ from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 from .document import API_VERSION, EVENT_SOURCES, EVENT_STATUSES, ScheduledEvent
 from .identity import affects, affects_only, vm_key
-from .options import as_list, parse_boolean, parse_choice, parse_event_types, parse_seconds, parse_texts
+from .options import as_list, parse_boolean, parse_choice, parse_event_type, parse_seconds, parse_texts
 from .release import in_turn
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -69,22 +69,20 @@ def _not_empty(value: Any) -> Any:
     return value
 
 
-def _choice_condition(
-    known: Sequence[str], kind: str, read: Callable[[ScheduledEvent, PolicyContext], str | None]
+def _one_of(
+    parse: Callable[[Any], str], read: Callable[[ScheduledEvent, PolicyContext], str | None]
 ) -> Callable[[Any], Condition]:
+    """One value or a list of values, each of which ``parse`` returns in its usual spelling."""
+
     def make(value: Any) -> Condition:
-        allowed = {parse_choice(item, known, kind) for item in as_list(_not_empty(value))}
-        return lambda event, context: read(event, context) in allowed
-
-    return make
-
-
-def _type_condition(read: Callable[[ScheduledEvent, PolicyContext], str | None]) -> Callable[[Any], Condition]:
-    def make(value: Any) -> Condition:
-        allowed = {name.casefold() for name in parse_event_types(_not_empty(value))}
+        allowed = {parse(item).casefold() for item in as_list(_not_empty(value))}
         return lambda event, context: (read(event, context) or "").casefold() in allowed
 
     return make
+
+
+def _choice(known: Sequence[str], kind: str) -> Callable[[Any], str]:
+    return lambda item: parse_choice(item, known, kind)
 
 
 def _boolean_condition(read: Callable[[ScheduledEvent, PolicyContext], bool]) -> Callable[[Any], Condition]:
@@ -134,28 +132,23 @@ def _resources(value: Any) -> Condition:
     wanted = value if isinstance(value, dict) else {"any": value}
     if not wanted:
         raise ValueError("expected any or all")
-    parts = [
-        (parse_choice(name, ("any", "all"), "key"), _shell_patterns(patterns)) for name, patterns in wanted.items()
-    ]
+    parts = [(parse_choice(name, ("any", "all"), "key"), _shell_pattern(texts)) for name, texts in wanted.items()]
 
     def test(event: ScheduledEvent, _context: PolicyContext) -> bool:
         return bool(event.resources) and all(
-            (any if name == "any" else all)(_matches_any(resource, patterns) for resource in event.resources)
-            for name, patterns in parts
+            (any if name == "any" else all)(pattern.match(resource.casefold()) for resource in event.resources)
+            for name, pattern in parts
         )
 
     return test
 
 
-def _shell_patterns(value: Any) -> list[re.Pattern[str]]:
+def _shell_pattern(value: Any) -> re.Pattern[str]:
+    """Return the expression that a folded text matches if it matches one of the shell patterns."""
     try:
-        return [re.compile(fnmatch.translate(text.casefold())) for text in parse_texts(_not_empty(value))]
+        return re.compile("|".join(fnmatch.translate(text.casefold()) for text in parse_texts(_not_empty(value))))
     except re.error as error:
         raise ValueError(f"not a pattern: {error}") from None
-
-
-def _matches_any(resource: str, patterns: list[re.Pattern[str]]) -> bool:
-    return any(pattern.match(resource.casefold()) for pattern in patterns)
 
 
 def _leader(value: Any) -> Condition:
@@ -199,9 +192,9 @@ def _api_version(value: Any) -> Condition:
 
 
 CONDITIONS: dict[str, Callable[[Any], Condition]] = {
-    "type": _type_condition(lambda event, _context: event.event_type),
-    "status": _choice_condition(EVENT_STATUSES, "status", lambda event, _context: event.status),
-    "source": _choice_condition(EVENT_SOURCES, "source", lambda event, _context: event.source),
+    "type": _one_of(parse_event_type, lambda event, _context: event.event_type),
+    "status": _one_of(_choice(EVENT_STATUSES, "status"), lambda event, _context: event.status),
+    "source": _one_of(_choice(EVENT_SOURCES, "source"), lambda event, _context: event.source),
     "duration": _range(
         lambda event, _context: None if event.duration is None else event.duration.total_seconds(), may_be_unknown=True
     ),
@@ -215,9 +208,9 @@ CONDITIONS: dict[str, Callable[[Any], Condition]] = {
     "first_seen_age": _range(lambda _event, context: context.age()),
     "seen_started": _boolean_condition(lambda _event, context: context.seen_started),
     "approved_by_us": _boolean_condition(lambda _event, context: context.approved_by_us),
-    "previous_type": _type_condition(lambda _event, context: context.previous_type),
-    "prepared": _choice_condition(PREPARED, "state of preparation", lambda _event, context: context.prepared),
-    "weekday": _choice_condition(WEEKDAYS, "weekday", lambda _event, context: WEEKDAYS[context.now.weekday()]),
+    "previous_type": _one_of(parse_event_type, lambda _event, context: context.previous_type),
+    "prepared": _one_of(_choice(PREPARED, "state of preparation"), lambda _event, context: context.prepared),
+    "weekday": _one_of(_choice(WEEKDAYS, "weekday"), lambda _event, context: WEEKDAYS[context.now.weekday()]),
     "utc_hours": _utc_hours,
     "gate": _gate,
     "api_version_min": _api_version,

@@ -145,14 +145,14 @@ def approver_order(reports: Mapping[str, Report]) -> list[str]:
 
 def unknown_value(event: ScheduledEvent) -> Obstacle | None:
     """Return the first value of the event that this version does not know, or None; no rule approves such an event."""
-    if event.event_type not in EVENT_TYPES:
-        return _unknown(UNKNOWN_TYPE, "type", event.event_type)
-    if event.status not in EVENT_STATUSES:
-        return _unknown(UNKNOWN_STATUS, "status", event.status)
-    if event.source is not None and event.source not in EVENT_SOURCES:
-        return _unknown(UNKNOWN_SOURCE, "source", event.source)
-    if event.resource_type is not None and event.resource_type not in RESOURCE_TYPES:
-        return _unknown(UNKNOWN_RESOURCE_TYPE, "resource type", event.resource_type)
+    for code, what, value, known in (
+        (UNKNOWN_TYPE, "type", event.event_type, EVENT_TYPES),
+        (UNKNOWN_STATUS, "status", event.status, EVENT_STATUSES),
+        (UNKNOWN_SOURCE, "source", event.source, EVENT_SOURCES),
+        (UNKNOWN_RESOURCE_TYPE, "resource type", event.resource_type, RESOURCE_TYPES),
+    ):
+        if value is not None and value not in known:
+            return Obstacle(code, f"its {what} {value!r} is unknown")
     return None
 
 
@@ -189,7 +189,3 @@ def _of_vm(key: str, report: Report | None, without_report: str) -> Obstacle | N
     if not is_named:
         return Obstacle("not_listed", "its last document does not list this event for it")
     return None
-
-
-def _unknown(code: str, what: str, value: str) -> Obstacle:
-    return Obstacle(code, f"its {what} {value!r} is unknown")
