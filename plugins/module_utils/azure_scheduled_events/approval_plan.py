@@ -15,9 +15,10 @@ from typing import Any, Mapping, NamedTuple
 
 from . import release
 from .conditions import PREPARED, PolicyContext
-from .document import EventDocument, ScheduledEvent, escape_surrogates
+from .document import EventDocument, ScheduledEvent
 from .options import parse_boolean, parse_choice, parse_option
 from .policy import NOW, Decision, Policy
+from .printable import escape_surrogates
 from .receipts import Receipts
 from .release import UNKNOWN_STATUS, UNKNOWN_VALUES, Obstacle, Report, own_obstacles
 from .selection import Selection

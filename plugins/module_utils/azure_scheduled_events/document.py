@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
-from typing import Any, Iterable, Mapping, NamedTuple
+from typing import Any, Mapping, NamedTuple
 
 from .errors import ImdsUnreadable
 from .event_types import EVENT_TYPES
-from .printable import printable
+from .printable import escape_surrogates, printable
 from .timestamps import as_utc_text, parse_not_before
 
 # the newest api-version with a documented difference (reference 1.3)
@@ -32,11 +32,6 @@ _MOST_ITEMS = 70000
 _MOST_BRACKETS = 200000
 # each part of the collection keeps, compares or logs all of them
 _MOST_WARNINGS = 100
-
-
-def escape_surrogates(text: str) -> str:
-    """Return the text with lone surrogates escaped: JSON allows them, terminals and Ansible do not accept them."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class ScheduledEvent(NamedTuple):
@@ -167,8 +162,7 @@ def parse_document(text: str | bytes) -> EventDocument:
     raw = _load(text)
     entries = raw.get("Events")
     if not isinstance(entries, list):
-        found = "no member Events" if "Events" not in raw else f"Events is {_json_type_name(entries)}"
-        raise ImdsUnreadable(f"the document has no list of events: {found}")
+        raise ImdsUnreadable(f"the document has no list of events: it begins with {text[:60]!r}")
     count = len(entries) + sum(map(_count_resources, entries))
     if len(entries) > _MOST_ENTRIES:
         raise ImdsUnreadable(f"the document has {len(entries)} entries, more than {_MOST_ENTRIES}")
@@ -200,7 +194,7 @@ class _Warnings:
 
     def add(self, text: str) -> None:
         if len(self._texts) < _MOST_WARNINGS:
-            self._texts[printable(_preview(text, 1000))] = None
+            self._texts[printable(_shortened(text, 1000))] = None
         else:
             self._texts[f"more than {_MOST_WARNINGS} defects; the others are not listed"] = None
 
@@ -224,7 +218,7 @@ def _load(text: str | bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ImdsUnreadable(f"the body is not JSON ({error}): it begins with {text[:60]!r}") from None
     if not isinstance(raw, dict):
-        raise ImdsUnreadable(f"the body is {_json_type_name(raw)} where an object is expected")
+        raise ImdsUnreadable(f"the body is not an object: it begins with {text[:60]!r}")
     return raw
 
 
@@ -236,7 +230,7 @@ def _count_resources(entry: Any) -> int:
 def _event(entry: Any, index: int, notes: _Warnings) -> tuple[ScheduledEvent, bool] | None:
     """Return the event, and whether all of its VMs are readable; None for an entry that is no event."""
     if not isinstance(entry, dict):
-        notes.add(f"entry {index} of Events is {_json_type_name(entry)}, not an event; left out")
+        notes.add(f"entry {index} of Events is {_preview(entry)}, not an event; left out")
         return None
     event_id = entry.get("EventId")
     if not isinstance(event_id, str) or not event_id.strip() or len(event_id) > _LONGEST_ID:
@@ -271,22 +265,18 @@ def _merge_duplicates(entries: list[ScheduledEvent], notes: _Warnings) -> Schedu
         return entries[0]
     notes.add(f"event {entries[0].event_id!r} is listed more than once; its entries are merged")
     leading = next((entry for entry in entries if entry.status == "Started"), entries[0])
-    # contradicting values become an unknown value, which no rule approves
-    return leading._replace(
-        event_type=_merge_values(entry.event_type for entry in entries) or "",
-        status=leading.status
-        if leading.status == "Started"
-        else _merge_values(entry.status for entry in entries) or "",
-        resource_type=_merge_values(entry.resource_type for entry in entries),
-        source=_merge_values(entry.source for entry in entries),
-        duration=leading.duration if len({entry.duration for entry in entries}) == 1 else None,
-        resources=tuple(dict.fromkeys(name for entry in entries for name in entry.resources)),
-    )
-
-
-def _merge_values(values: Iterable[str | None]) -> str | None:
-    distinct = tuple(dict.fromkeys(values))
-    return distinct[0] if len(distinct) == 1 else "/".join(map(str, distinct))
+    merged: dict[str, Any] = {}
+    for name in ("event_type", "status", "resource_type", "source"):
+        values = dict.fromkeys(getattr(entry, name) for entry in entries)
+        if len(values) > 1:
+            # an unknown value, which no rule approves
+            merged[name] = "/".join(map(str, values))
+    if leading.status == "Started":
+        merged["status"] = "Started"
+    if len({entry.duration for entry in entries}) > 1:
+        merged["duration"] = None
+    merged["resources"] = tuple(dict.fromkeys(name for entry in entries for name in entry.resources))
+    return leading._replace(**merged)
 
 
 def _known_value(
@@ -312,7 +302,7 @@ def _text(entry: dict[str, Any], name: str, about: str, notes: _Warnings) -> str
         return None
     if isinstance(value, str):
         return escape_surrogates(value)
-    notes.add(f"{about}{name} is {_json_type_name(value)}, not a text")
+    notes.add(f"{about}{name} is {_preview(value)}, not a text")
     return _preview(value)
 
 
@@ -322,7 +312,7 @@ def _resources(value: Any, about: str, notes: _Warnings) -> tuple[tuple[str, ...
         notes.add(about + "Resources is a single name, not a list")
         value = [value]
     if not isinstance(value, list):
-        notes.add(f"{about}Resources is {_json_type_name(value)}, not a list of names")
+        notes.add(f"{about}Resources is {_preview(value)}, not a list of names")
         return (), False
     if not value:
         notes.add(about + "Resources is empty")
@@ -331,8 +321,8 @@ def _resources(value: Any, about: str, notes: _Warnings) -> tuple[tuple[str, ...
     for item in value:
         if not isinstance(item, str):
             # kept as a name, so that the event does not seem to affect fewer VMs than it does
-            notes.add(f"{about}Resources holds {_json_type_name(item)}, not a name")
             item = _preview(item)
+            notes.add(f"{about}Resources holds {item}, not a name")
             readable = False
         names.append(escape_surrogates(item))
     return tuple(names), readable
@@ -356,23 +346,15 @@ def _duration(value: Any, about: str, notes: _Warnings) -> timedelta | None:
 
 
 def _incarnation(value: Any, notes: _Warnings) -> int | None:
-    try:
-        if value is None or isinstance(value, bool):
-            raise ValueError("not a number")
-        number = int(value)
-    except (TypeError, ValueError, OverflowError):
-        notes.add(f"DocumentIncarnation is {_preview(value)}, not a number")
-        return None
-    if not isinstance(value, int):
-        notes.add(f"DocumentIncarnation is {_preview(value)}, not an integer")
-    return number
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    notes.add(f"DocumentIncarnation is {_preview(value)}, not an integer")
+    return None
 
 
-def _json_type_name(value: Any) -> str:
-    names = {dict: "an object", list: "a list", str: "a text", bool: "true or false", type(None): "null"}
-    return names.get(type(value), "a number")
+def _preview(value: Any) -> str:
+    return _shortened(json.dumps(value), 200)
 
 
-def _preview(value: Any, longest: int = 200) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= longest else text[:longest] + "..."
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most] + "..."

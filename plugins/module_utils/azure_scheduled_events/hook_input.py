@@ -12,8 +12,7 @@ import sys
 from math import floor
 from typing import Any, Mapping, NamedTuple
 
-from .document import escape_surrogates
-from .printable import printable
+from .printable import escape_surrogates, printable
 
 # bytes of a variable; the kernel allows 128 KiB, Windows 32767 characters together with the name
 MAX_VALUE = 8 * 1024

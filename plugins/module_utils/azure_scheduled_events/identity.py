@@ -11,8 +11,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Mapping
 
-from .document import ScheduledEvent, escape_surrogates
+from .document import ScheduledEvent
 from .errors import OwnNameUnknown
+from .printable import escape_surrogates
 
 
 def resource_name_of(instance: Mapping[str, Any]) -> str | None:

@@ -17,12 +17,12 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     GONE,
     STARTED,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    escape_surrogates,
-)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.outcome import (
     OUTCOMES,
     UNKNOWN,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
+    escape_surrogates,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
     parse_time,

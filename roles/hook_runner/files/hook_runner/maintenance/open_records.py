@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from datetime import datetime
 
-from azure_scheduled_events.document import escape_surrogates
+from azure_scheduled_events.printable import escape_surrogates
 from azure_scheduled_events.tracking import Observation
 from hook_runner.log import LEVELS, with_fields
 from hook_runner.maintenance.record import Entry, EventRecord, HookRun, Maintenance, State
