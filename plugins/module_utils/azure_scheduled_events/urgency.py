@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
 from typing import Callable, Iterable, Iterator, NamedTuple, TypeVar
 
 from .event_types import advises, severity
@@ -57,21 +56,17 @@ def counts_for(done_type: str, needed_type: str) -> bool:
 
 def _in_order(found: list[tuple[Urgency, T]]) -> Iterator[T]:
     """Yield the items whose NotBefore is still to come, and then the others."""
-    ahead = sorted((each for each in found if each[0].seconds_left > 0), key=lambda each: each[0].seconds_left)
-    # those that are close to the nearest one that is left, the most severe first; the last member is the index
-    close: list[tuple[int, float, str, int]] = []
-    taken: set[int] = set()
-    nearest = end = 0
-    for _each in ahead:
-        while nearest in taken:
-            nearest += 1
-        while end < len(ahead) and ahead[end][0].seconds_left <= ahead[nearest][0].seconds_left + CLOSE:
-            own = ahead[end][0]
-            heappush(close, (-severity(own.event_type), own.seconds_left, own.key, end))
-            end += 1
-        first = heappop(close)[-1]
-        taken.add(first)
-        yield ahead[first][1]
+    # by severity, the nearest one last
+    ahead: dict[int, list[tuple[float, T]]] = {}
+    for own, item in sorted(found, key=lambda each: (each[0].seconds_left, each[0].key), reverse=True):
+        if own.seconds_left > 0:
+            ahead.setdefault(severity(own.event_type), []).append((own.seconds_left, item))
+    while ahead:
+        close = min(same[-1][0] for same in ahead.values()) + CLOSE
+        first = max(rank for rank, same in ahead.items() if same[-1][0] <= close)
+        yield ahead[first].pop()[1]
+        if not ahead[first]:
+            del ahead[first]
     late = (each for each in found if each[0].seconds_left <= 0)
     for _own, item in sorted(late, key=lambda each: (-severity(each[0].event_type), each[0].key)):
         yield item
