@@ -15,10 +15,7 @@ from .imds import Imds
 from .pacing import Pacer
 from .transport import Transport, TransportFactory
 
-# seconds for one answer, and for the first one ever (docs/reference/scheduled-events.md 1.8)
-ANSWER_TIMEOUT = 10.0
-FIRST_ANSWER_TIMEOUT = 130.0
-# for an answer that the call does not need
+# seconds for an answer that the call does not need
 OPTIONAL_ANSWER_TIMEOUT = 2.0
 # of the time that is left; the rest is for the answer itself
 _HELD_PART = 0.8
@@ -69,8 +66,7 @@ class ImdsSession:
         transport: TransportFactory = Transport,
         hold: float = 0.0,
     ) -> None:
-        answer, first = min(ANSWER_TIMEOUT, options.timeout), min(FIRST_ANSWER_TIMEOUT, options.timeout)
-        self.imds = Imds(options.endpoint, options.api_versions, answer, first, clock=clock, transport=transport)
+        self.imds = Imds(options.endpoint, options.api_versions, clock=clock, transport=transport)
         self.pacer = Pacer(self.imds, interval, clock, sleep)
         self._deadline = self.pacer.clock() + options.timeout
         self._hold = hold
@@ -115,11 +111,9 @@ class ImdsSession:
             self._set_resource_name(self.call_with_retries(self.imds.instance))
         document = self.call_with_retries(self.imds.events)
         if self.resource_name is None:
+            within = min(OPTIONAL_ANSWER_TIMEOUT, self.time_left())
             try:
-                self.instance = self.pacer.call(
-                    self.imds.instance, within=min(OPTIONAL_ANSWER_TIMEOUT, self.time_left())
-                )
-                self.resource_name = resource_name_of(self.instance)
+                self._set_resource_name(self.pacer.call(self.imds.instance, within=within))
             except ImdsError:
                 pass  # the call does not need the name
         return document

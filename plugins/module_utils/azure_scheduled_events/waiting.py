@@ -10,11 +10,12 @@ from typing import Any, Callable, Mapping, NamedTuple
 from .document import EventDocument, ScheduledEvent
 from .errors import ImdsError
 from .selection import Selection
-from .session import ANSWER_TIMEOUT, ImdsSession
+from .session import ImdsSession
 from .tracking import GONE_AFTER, UNLISTED, Observation, Tracker
 
-# seconds for the answer to a poll after the end of the time
+# seconds for a poll after the end of the time, and for one that is not part of a wait
 _CONFIRMING_TIMEOUT = 1.0
+_ONLY_TIMEOUT = 10.0
 
 
 def selected(seen: Observation, selection: Selection, own_name: str | None) -> list[ScheduledEvent]:
@@ -173,7 +174,7 @@ class EventWait:
         clock = self._session.pacer.clock
         started = clock()
         try:
-            document = self._session.poll(self._selection.needs_own_name, ANSWER_TIMEOUT, may_hold=False)
+            document = self._session.poll(self._selection.needs_own_name, _ONLY_TIMEOUT, may_hold=False)
         except ImdsError as error:
             return WaitResult(False, None, clock() - started, 1, error)
         return WaitResult(True, self._tracker.observe(document), clock() - started, 0, None)
