@@ -163,7 +163,8 @@ def parse_document(text: str | bytes) -> EventDocument:
     entries = raw.get("Events")
     if not isinstance(entries, list):
         raise ImdsUnreadable(f"the document has no list of events: it begins with {text[:60]!r}")
-    count = len(entries) + sum(map(_count_resources, entries))
+    named = [entry["Resources"] for entry in entries if isinstance(entry, dict) and "Resources" in entry]
+    count = len(entries) + sum(len(names) for names in named if isinstance(names, list))
     if len(entries) > _MOST_ENTRIES:
         raise ImdsUnreadable(f"the document has {len(entries)} entries, more than {_MOST_ENTRIES}")
     if count > _MOST_ITEMS:
@@ -220,11 +221,6 @@ def _load(text: str | bytes) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise ImdsUnreadable(f"the body is not an object: it begins with {text[:60]!r}")
     return raw
-
-
-def _count_resources(entry: Any) -> int:
-    names = entry.get("Resources") if isinstance(entry, dict) else None
-    return len(names) if isinstance(names, list) else 0
 
 
 def _event(entry: Any, index: int, notes: _Warnings) -> tuple[ScheduledEvent, bool] | None:
