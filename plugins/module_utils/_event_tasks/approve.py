@@ -15,10 +15,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     approve,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approval_plan import (
-    ALREADY_APPROVED,
     APPROVE,
     APPROVED,
-    OTHERS_AFFECTED,
     ApprovalCriteria,
     ApprovalOutcome,
 )
@@ -30,6 +28,10 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import (
     default_folder,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
+    ALREADY_APPROVED,
+    OTHERS_AFFECTED,
 )
 
 
@@ -46,7 +48,7 @@ def parse_criteria(call: EventCall) -> ApprovalCriteria:
 
 def approval_diff(done: ApprovalResult) -> Result:
     """Return the diff: the state before and after of the events that are approved now or were before."""
-    shown = {item.event_id for item in done.plan if item.outcome in (APPROVE, ALREADY_APPROVED)}
+    shown = {item.event_id for item in done.plan if item.outcome in (APPROVE, ALREADY_APPROVED.code)}
 
     def state(listed: list[ApprovalOutcome], good: tuple[str, ...]) -> dict[str, str]:
         return {
@@ -56,8 +58,8 @@ def approval_diff(done: ApprovalResult) -> Result:
         }
 
     return {
-        "before": {"events": state(done.plan, (ALREADY_APPROVED,))},
-        "after": {"events": state(done.items, (APPROVE, APPROVED, ALREADY_APPROVED))},
+        "before": {"events": state(done.plan, (ALREADY_APPROVED.code,))},
+        "after": {"events": state(done.items, (APPROVE, APPROVED, ALREADY_APPROVED.code))},
     }
 
 

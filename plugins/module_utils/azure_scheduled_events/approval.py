@@ -15,8 +15,6 @@ from .approval_plan import (
     FAILED,
     NOT_DUE,
     NOT_FOUND,
-    OTHERS_AFFECTED,
-    STARTED,
     ApprovalCriteria,
     ApprovalOutcome,
     plan_approvals,
@@ -72,7 +70,7 @@ class ApprovalResult(NamedTuple):
         bad = [
             f"{printable(item.event_id)}: {item.reason}"
             for item in self.items
-            if item.outcome == FAILED or (item.outcome == OTHERS_AFFECTED and item.event_id.casefold() in named)
+            if item.outcome == FAILED or (item.outcome == release.OTHERS_AFFECTED and item.event_id.casefold() in named)
         ]
         if not bad:
             return None
@@ -219,7 +217,7 @@ def _final(item: ApprovalOutcome, document: EventDocument, error: ImdsError | No
     unclear = "" if error is None else f"IMDS gave no clear answer ({error}), and "
     if event is not None and event.status == "Started":
         if error is None:
-            return item._replace(outcome=STARTED, reason=release.STARTED.text)
+            return item._replace(outcome=release.STARTED.code, reason=release.STARTED.text)
         return item._replace(outcome=APPROVED, reason=f"{unclear}the event has started")
     if event is None and document.complete:
         return item._replace(outcome=NOT_FOUND, reason=f"{unclear}the event is gone")

@@ -26,12 +26,9 @@ from .tracking import Observation, Sighting
 
 APPROVE = "approve"
 APPROVED = "approved"
-ALREADY_APPROVED = "already_approved"
 NOT_FOUND = "not_found"
 NOT_SELECTED = "not_selected"
 NOT_DUE = "not_due"
-STARTED = "started"
-OTHERS_AFFECTED = "others_affected"
 FAILED = "failed"
 
 
@@ -40,7 +37,7 @@ class ApprovalOutcome(NamedTuple):
 
     Attributes:
         event_id: as IMDS wrote it, or as the caller did where IMDS has no such event.
-        outcome: one of the constants above; "approve" only in a plan.
+        outcome: one of the constants above, or the code of an obstacle; "approve" only in a plan.
         reason: one sentence for the operator.
         event: the event, or None where IMDS has none.
     """
@@ -136,10 +133,10 @@ def _plan_event(
 
     found = own_obstacles(Report(sighting, True), criteria.own_name, criteria.release_others)
     if release.STARTED in found:
-        return planned(STARTED, release.STARTED.text)
+        return planned(release.STARTED.code, release.STARTED.text)
     approved_at = receipts.find(event.event_id, event.not_before)
     if approved_at is not None:
-        return planned(ALREADY_APPROVED, f"{release.ALREADY_APPROVED.text} (approved at {approved_at})")
+        return planned(release.ALREADY_APPROVED.code, f"{release.ALREADY_APPROVED.text} (approved at {approved_at})")
     blocked = _blocked_by_event(found, criteria)
     if blocked is not None:
         return planned(NOT_DUE, blocked)
@@ -147,7 +144,7 @@ def _plan_event(
     if decision.code is not None:
         return planned(NOT_DUE, decision.reason)
     if found and found[-1].code == release.OTHERS_AFFECTED:
-        return planned(OTHERS_AFFECTED, f"{found[-1].text}, which needs release_others")
+        return planned(release.OTHERS_AFFECTED, f"{found[-1].text}, which needs release_others")
     return planned(APPROVE, decision.reason)
 
 

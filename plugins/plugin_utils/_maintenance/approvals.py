@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approval_plan import (
-    STARTED,
-)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
     advises,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
+    STARTED,
     Obstacle,
     Report,
     obstacles,
@@ -120,7 +118,7 @@ def after_approvals(before: State, hosts: t.Sequence[MaintenanceHost]) -> State:
     again = {
         each["key"]: each["senders"]
         for each in before["decisions"]
-        if state["refusals"].get(each["key"], {}).get("code") not in (None, STARTED)
+        if state["refusals"].get(each["key"], {}).get("code") not in (None, STARTED.code)
         and state["attempts"][each["key"]] < min(len(each["senders"]), MOST_SENDERS)
     }
     return dict(state, open={**before["open"], **again})
