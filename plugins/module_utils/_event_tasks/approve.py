@@ -20,9 +20,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     ApprovalCriteria,
     ApprovalOutcome,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy_file import (
-    load_policy,
-)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import Policy
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
     printable,
 )
@@ -33,6 +31,9 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     ALREADY_APPROVED,
     OTHERS_AFFECTED,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.yaml_lines import (
+    read_text,
+)
 
 
 def parse_criteria(call: EventCall) -> ApprovalCriteria:
@@ -40,7 +41,9 @@ def parse_criteria(call: EventCall) -> ApprovalCriteria:
     params = call.params
     selection = call.selection()
     try:
-        policy = params["policy"] if params["policy_file"] is None else load_policy(params["policy_file"])
+        policy, path = params["policy"], params["policy_file"]
+        if path is not None:
+            policy = Policy.from_yaml(read_text(path, "policy file"), path)
         return ApprovalCriteria.parse(selection, policy, params["prepared"], params["gates"], params["release_others"])
     except ValueError as error:
         raise InvalidOptions(str(error)) from error

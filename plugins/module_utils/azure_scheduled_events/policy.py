@@ -18,7 +18,7 @@ from .document import ScheduledEvent
 from .event_types import advises
 from .options import as_list, check_key, did_you_mean, parse_boolean, parse_choice, parse_seconds, type_warnings
 from .release import Obstacle
-from .yaml_lines import SourceLocation
+from .yaml_lines import SourceLocation, load_with_lines
 
 T = TypeVar("T")
 
@@ -109,12 +109,14 @@ class _Rule(NamedTuple):
 
 # of a policy without a file
 _UNNAMED = SourceLocation("policy")
+# bytes
+_LONGEST_YAML = 64 * 1024
 
 
 class Policy:
     """A checked list of rules.
 
-    Made by :meth:`parse`, :meth:`preset` and :meth:`from_mapping`; ``policy_file.load_policy`` reads one from YAML.
+    Made by :meth:`parse`, :meth:`preset`, :meth:`from_mapping` and :meth:`from_yaml`.
     """
 
     def __init__(self, name: str, rules: Sequence[_Rule], is_preset: bool = False) -> None:
@@ -168,6 +170,17 @@ class Policy:
             PolicyError: the value cannot be used.
         """
         return _parsed(cls.preset, value, location) if isinstance(value, str) else cls.from_mapping(value, location)
+
+    @classmethod
+    def from_yaml(cls, text: str, name: str) -> Policy:
+        """Return the policy in YAML text; ``name`` is that of its file, for error texts.
+
+        Raises:
+            ValueError: the text is longer than 64 KiB, is not YAML, or is not a policy.
+        """
+        if len(text.encode("utf-8", "replace")) > _LONGEST_YAML:
+            raise ValueError(f"{name}: a policy of more than 64 KiB; divide it, or remove rules")
+        return cls.from_mapping(*load_with_lines(text, name, "policy file"))
 
     def approving_after_preparation(self) -> Policy:
         """Return the policy with rules that approve only after this VM has prepared without a failure."""

@@ -14,9 +14,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event
     InvalidOptions,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import Policy
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy_file import (
-    parse_policy,
-)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import (
     default_folder,
 )
@@ -44,7 +41,7 @@ def policy_of_host(path: str, fetch: t.Callable[[str, str], object]) -> Policy:
         try:
             fetch(path, copy)
             with open(copy, encoding="utf-8") as file:
-                return parse_policy(file.read(), path)
+                return Policy.from_yaml(file.read(), path)
         except AnsibleConnectionFailure:
             raise
         except (AnsibleError, OSError, UnicodeDecodeError) as error:

@@ -10,7 +10,6 @@ from typing import Any
 
 from azure_scheduled_events.approval_plan import ApprovalCriteria
 from azure_scheduled_events.policy import Policy
-from azure_scheduled_events.policy_file import parse_policy
 from azure_scheduled_events.selection import Selection
 
 _MAX_FILE_BYTES = 1024 * 1024
@@ -54,7 +53,7 @@ def parse_criteria(
 def _load_policy(path: str, show_content: bool) -> Policy:
     text = _read_text(path, "policy_file")
     try:
-        return parse_policy(text, path)
+        return Policy.from_yaml(text, path)
     except ValueError as error:
         if show_content:
             raise

@@ -17,7 +17,6 @@ import yaml
 from azure_scheduled_events.conditions import CONDITIONS, PolicyContext
 from azure_scheduled_events.document import ScheduledEvent, parse_document
 from azure_scheduled_events.policy import APPROVALS, PRESETS, Decision, Policy
-from azure_scheduled_events.policy_file import parse_policy
 from support import simulator_process
 from support.daemon.documents import blocks
 from tools.repository.markdown import anchors, links
@@ -32,7 +31,7 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 @pytest.mark.parametrize("text", blocks(POLICIES, "yaml"))
 def test_a_policy_that_is_shown_is_one(text: str) -> None:
-    assert parse_policy(text, "policies.md").name
+    assert Policy.from_yaml(text, "policies.md").name
 
 
 def test_the_preset_is_shown_as_it_is() -> None:
@@ -50,7 +49,7 @@ def test_every_condition_and_effect_is_documented_and_no_other() -> None:
 def test_the_mistake_that_is_shown_is_what_one_gets() -> None:
     (shown,) = blocks(POLICIES, "text")
     with pytest.raises(ValueError, match=re.escape(shown.strip())):
-        parse_policy("rules:\n- when:\n    tipe: Freeze\n", "policy.yml")
+        Policy.from_yaml("rules:\n- when:\n    tipe: Freeze\n", "policy.yml")
 
 
 def decision_on(kind: str, policy: Policy) -> Decision:
@@ -62,7 +61,7 @@ def decision_on(kind: str, policy: Policy) -> Decision:
 
 
 def test_no_example_delays_the_approval_of_a_predicted_failure() -> None:
-    cluster = parse_policy(blocks(POLICIES, "yaml")[1], "policies.md")
+    cluster = Policy.from_yaml(blocks(POLICIES, "yaml")[1], "policies.md")
     (patient,) = [block for block in blocks(GUIDE, "yaml") if "patient" in block]
     hook_runner = Policy.from_mapping(yaml.safe_load(patient)["policy"])
     for policy in (cluster, hook_runner):

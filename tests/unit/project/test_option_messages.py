@@ -29,7 +29,6 @@ import azure_events_watch.settings as beacon
 from azure_events_steps.configuration import parse_configuration
 from azure_events_watch import approval_options
 from azure_scheduled_events.policy import Policy
-from azure_scheduled_events.policy_file import parse_policy
 from azure_scheduled_events.selection import Selection
 from hook_runner.cli import verbs
 from hook_runner.config.settings import load_settings
@@ -78,7 +77,7 @@ def policy(when: str) -> Parse:
 
 
 def policy_file(rule: Mapping[str, Any]) -> Policy:
-    return parse_policy(json.dumps({"rules": [rule]}), "p.yml")
+    return Policy.from_yaml(json.dumps({"rules": [rule]}), "p.yml")
 
 
 def ready_hook(use: str, **options: Any) -> object:
@@ -199,7 +198,7 @@ def test_unknown_key_has_one_message(parse: Parse, key: str, near: str, capsys: 
     [
         pytest.param(config("policy"), id="daemon"),
         pytest.param(config("policy.preset"), id="daemon's mapping"),
-        pytest.param(lambda value: parse_policy(json.dumps({"preset": value}), "p.yml"), id="policy file"),
+        pytest.param(lambda value: Policy.from_yaml(json.dumps({"preset": value}), "p.yml"), id="policy file"),
         pytest.param(lambda value: module_criteria(policy=value), id="module"),
         pytest.param(lambda value: function_criteria(policy=value), id="function"),
     ],

@@ -13,9 +13,9 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.conditions import (
     PolicyContext,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy_file import (
-    load_policy,
-    parse_policy,
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import Policy
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.yaml_lines import (
+    read_text,
 )
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
@@ -39,7 +39,7 @@ rules:
 def test_a_file_is_read(tmp_path):
     path = tmp_path / "policy.yml"
     path.write_text(SAMPLE, encoding="utf-8")
-    policy = load_policy(str(path))
+    policy = Policy.from_yaml(read_text(str(path), "policy file"), str(path))
     decision = policy.decide(FREEZE, PolicyContext(NOW))
     assert (policy.name, decision.code) == ("as documented", None)
     assert decision.reason.startswith("rule 'short freeze' (") and "policy.yml:6" in decision.reason
@@ -48,7 +48,7 @@ def test_a_file_is_read(tmp_path):
 @pytest.mark.parametrize(
     "text, complaint",
     [
-        ("", "p.yml:1: the policy is empty"),
+        ("", "p.yml: expected a mapping, not None"),
         (
             "rules:\n- when:\n    tipe: Freeze\n",
             r"p.yml:3: rules\[0\].when.tipe: unknown key 'tipe'; did you mean type\?",
@@ -83,19 +83,19 @@ def test_a_file_is_read(tmp_path):
 )
 def test_invalid_file_is_refused_with_file_line_and_key(text, complaint):
     with pytest.raises(ValueError, match=complaint):
-        parse_policy(text, "p.yml")
+        Policy.from_yaml(text, "p.yml")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    with pytest.raises(ValueError, match="absent.yml cannot be read"):
-        load_policy(str(tmp_path / "absent.yml"))
+    with pytest.raises(ValueError, match="policy file .*absent.yml cannot be read"):
+        read_text(str(tmp_path / "absent.yml"), "policy file")
     binary = tmp_path / "binary.yml"
     binary.write_bytes(b"\xff\xfe\x00rules")
     with pytest.raises(ValueError, match="binary.yml cannot be read"):
-        load_policy(str(binary))
+        read_text(str(binary), "policy file")
 
 
 def test_version_may_be_unquoted():
-    policy = parse_policy("rules:\n- when: {api_version_min: 2019-08-01}\n  approve: now\n", "p.yml")
+    policy = Policy.from_yaml("rules:\n- when: {api_version_min: 2019-08-01}\n  approve: now\n", "p.yml")
     assert policy.decide(FREEZE, PolicyContext(NOW)).code is None
     assert policy.decide(FREEZE, PolicyContext(NOW, api_version="2019-04-01")).code == "no_rule"

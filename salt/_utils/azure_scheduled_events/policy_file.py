@@ -1,1 +1,0 @@
-../../../plugins/module_utils/azure_scheduled_events/policy_file.py
