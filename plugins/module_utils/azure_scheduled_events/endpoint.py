@@ -7,14 +7,16 @@ from __future__ import annotations
 import re
 from datetime import date, datetime
 from typing import Any
-from urllib.parse import urlsplit
 
 from .options import as_list, parse_text
 
 DEFAULT_ENDPOINT = "http://169.254.169.254"
 
-# a name, or an address of IPv6
-_HOST = re.compile(r"[0-9a-z_-]{1,63}(?:\.[0-9a-z_-]{1,63})*\.?|[0-9a-f.]*:[0-9a-f:.]*")
+# a name or an address, that of IPv6 in brackets, and a port
+_ENDPOINT = re.compile(
+    r"http://((?:[0-9a-z_-]{1,63}(?:\.[0-9a-z_-]{1,63})*\.?|\[[0-9a-f.]*:[0-9a-f:.]*\])(?::([0-9]{1,5}))?)/?",
+    re.ASCII | re.IGNORECASE,
+)
 _API_VERSION = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:-[a-z]+)?")
 _MOST_API_VERSIONS = 4
 
@@ -25,21 +27,10 @@ def parse_endpoint(value: Any) -> str:
     Raises:
         ValueError: the value is not such a URL, with or without a closing slash.
     """
-    text = parse_text(value)
-    try:
-        parts = urlsplit(text)
-        sound = (
-            parts.scheme == "http"
-            and _HOST.fullmatch(parts.hostname or "") is not None
-            and (parts.port is None or parts.port > 0)
-            and parts.path in ("", "/")
-            and not (parts.query or parts.fragment or parts.username)
-        )
-    except ValueError:
-        sound = False
-    if not sound:
-        raise ValueError(f"{text!r} is not an address of IMDS; expected http://HOST or http://HOST:PORT")
-    return "http://" + parts.netloc
+    match = _ENDPOINT.fullmatch(parse_text(value))
+    if match is None or not 0 < int(match[2] or 80) < 65536:
+        raise ValueError(f"{value!r} is not an address of IMDS; expected http://HOST or http://HOST:PORT")
+    return "http://" + match[1]
 
 
 def parse_api_versions(value: Any) -> tuple[str, ...]:

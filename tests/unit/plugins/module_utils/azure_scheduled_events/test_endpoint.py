@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Api-versions as users write them."""
+"""Addresses of IMDS and api-versions as users write them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,39 @@ import pytest
 import yaml
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.endpoint import (
     parse_api_versions,
+    parse_endpoint,
 )
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("http://169.254.169.254", "http://169.254.169.254"),
+        ("HTTP://Imds_1.Example-2.:65535/", "http://Imds_1.Example-2.:65535"),
+        ("http://[fe80::1]:8080/", "http://[fe80::1]:8080"),
+    ],
+)
+def test_address_is_returned_without_a_closing_slash(text, url):
+    assert parse_endpoint(text) == url
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "auto",
+        "http://h:",
+        "http://h:0",
+        "http://h:65536",
+        "http://h\n",
+        "http://\u212a",
+        "http://::1",
+        "http://h//",
+        80,
+    ],
+)
+def test_other_address_is_refused(value):
+    with pytest.raises(ValueError, match="is not an address of IMDS; expected http://HOST|expected a text, not 80"):
+        parse_endpoint(value)
 
 
 @pytest.mark.parametrize(
