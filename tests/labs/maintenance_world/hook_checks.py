@@ -212,9 +212,9 @@ class HookChecks:
             # the records may have its start, which the kill of the daemon and the end of the host prevented
             return hook.settings.rerun or self._world.boot == 1
         result = seen.results.get(runs[-1])
-        # a process that could not write that it stopped the run takes this knowledge with it
-        is_known = runs[-1] >= seen.unwritten[1]
-        was_stopped = runs[-1] in seen.stopped and result != INTERRUPTED and is_known
+        # without the knowledge of a process that could not write, the run counts as interrupted
+        is_repeated = hook.settings.rerun or runs[-1] >= seen.unwritten[1]
+        was_stopped = runs[-1] in seen.stopped and result != INTERRUPTED and is_repeated
         return len(runs) < _MOST_RUNS and (was_stopped or result == OK)
 
     def _check_start_begins(self, own: list[ScheduledEvent]) -> None:

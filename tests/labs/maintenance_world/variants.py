@@ -231,10 +231,23 @@ class EndedIsCut(Runs):
             run.state = CUT
 
 
-class EndedIsCutMachine(Machine):
-    def __init__(self, host: Host, records: OpenRecords) -> None:
-        super().__init__(host, records)
-        self.runs = EndedIsCut(records, host.boot)
+class EndedIsFailed(Runs):
+    """A hook that an earlier process ended, which could not write it, has failed."""
+
+    def ended(self, number: int, result: RunResult, now: datetime) -> None:
+        run = self._open(number)
+        if run is not None:
+            run.may_be_ended = False
+        super().ended(number, result, now)
+
+
+def with_runs(runs_class: type[Runs]) -> type[Daemon]:
+    class RunsMachine(Machine):
+        def __init__(self, host: Host, records: OpenRecords) -> None:
+            super().__init__(host, records)
+            self.runs = runs_class(records, host.boot)
+
+    return with_classes(machine_class=RunsMachine)
 
 
 # -- the tracker
@@ -301,7 +314,8 @@ VARIANTS = {
     "listed": Variant(with_plan(ListedOrNot), "backends", 4),
     "started-again": Variant(with_plan(StartedAgain), "faults", 4),
     "by-name": Variant(with_plan(ByName), "urgent", 80),
-    "cut": Variant(with_classes(machine_class=EndedIsCutMachine), "urgent", 31),
+    "cut": Variant(with_runs(EndedIsCut), "urgent", 31),
+    "ended": Variant(with_runs(EndedIsFailed), "kills", 60096),
     "loses-requests": Variant(with_approvals(LosesFailedRequests), "all", 482),
     "recovers-once": Variant(with_plan(RecoversOnce), "all", 9),
     "others": Variant(overlooks("others_affected"), "all", 30),

@@ -21,7 +21,8 @@ FAILED = "failed"  # exit status other than 0, ended by a signal of its own, or 
 TIMEOUT = "timeout"  # ended at its time limit
 STOPPED = "stopped"  # ended by the daemon, because the event had moved on
 CUT = "cut"  # ended because its event was about to start
-INTERRUPTED = "interrupted"  # the host went down, or another program stopped the unit; the result is unknown
+# the host went down, another program stopped the unit, or a process that could not write may have ended it
+INTERRUPTED = "interrupted"
 LOST = "lost"  # it succeeded, but the record is older than the reboot: the success does not count
 # a run that has not ended
 OPEN_STATES = (STARTING, RUNNING)

@@ -247,6 +247,32 @@ def test_runs_that_the_record_lacks_may_end_in_any_order() -> None:
     assert (vm.begun, vm.prepared()) == ([], "ok")
 
 
+@pytest.mark.parametrize("is_recorded", [True, False], ids=["recorded", "unit-only"])
+@pytest.mark.parametrize(("rerun", "begun"), [(True, ["prepare/10-drain"]), (False, [])], ids=["rerun", "no-rerun"])
+def test_run_that_a_process_without_a_disk_may_have_ended_was_interrupted(
+    is_recorded: bool, rerun: bool, begun: list[str]
+) -> None:
+    vm = Driver(hook("prepare/10-drain", rerun=rerun))
+    vm.machine.pause("operator", None, "", vm.now)
+    vm.read(event())
+    vm.is_full = not is_recorded
+    vm.machine.resume("operator")
+    vm.act()
+    assert vm.run is not None
+    run = copy.copy(vm.run)
+    vm = vm.restarted()
+    vm.machine.runs.found(Condition.BEHIND, vm.now)
+    if not is_recorded:
+        vm.machine.resume("operator")
+        vm.machine.runs.adopt(run, vm.now)
+    vm.act()
+    vm = vm.restarted()
+    vm.machine.runs.ended(run.number, RESULTS[FAILED], vm.now)
+    vm.seconds(1, event())
+    assert vm.begun == begun
+    assert vm.records.maintenance is not None and vm.records.maintenance.runs[0].state == INTERRUPTED
+
+
 def test_started_hook_that_was_interrupted_is_repeated_three_runs_at_most() -> None:
     vm = Driver(NOTE)
     vm.seconds(1, event())

@@ -30,6 +30,7 @@ ENDINGS = {
     Cause.DEADLINE: "its event is about to start",
     Cause.MORE_URGENT: "a more urgent event needs the time",
 }
+MAY_BE_ENDED = "the daemon may have ended it while records could not be written"
 
 
 def paused(text: str) -> Obstacle:

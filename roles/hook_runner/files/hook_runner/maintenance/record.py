@@ -94,6 +94,7 @@ class HookRun:
         is_cut_short: whether the limit is the deadline of the event, and not the timeout of the hook.
         boot: identifies the boot of the host.
         ending: why the daemon is ending it; Cause.NONE while it need not end.
+        may_be_ended: whether a process that could not write this may have been ending it.
     """
 
     number: int
@@ -108,6 +109,7 @@ class HookRun:
     boot: str
     state: str = STARTING
     ending: Cause = Cause.NONE
+    may_be_ended: bool = False
     ended: datetime | None = None
     cause: Cause = Cause.NONE
     reason: str = ""

@@ -123,6 +123,7 @@ _READ: dict[type, Mapping[str, Callable[[Any], Any]]] = {
         "began": _time,
         "limit": _time,
         "is_cut_short": bool,
+        "may_be_ended": bool,
         "ended": _or_none(_time),
         "ending": Cause,
         "cause": Cause,

@@ -50,7 +50,7 @@ class Runs:
             run.state, self._records.has_changed = RUNNING, True
 
     def ended(self, number: int, result: RunResult, now: datetime) -> None:
-        """Note the result of a run. One that the daemon has ended is repeated, unless it succeeded."""
+        """Note the result of a run. One that the daemon has or may have ended is repeated, unless it succeeded."""
         run, maintenance = self._open(number), self._records.maintenance
         if run is None or maintenance is None:
             return
@@ -59,6 +59,8 @@ class Runs:
         if result.state not in (OK, INTERRUPTED) and run.ending is not Cause.NONE:
             run.state = CUT if run.ending is Cause.DEADLINE else STOPPED
             run.cause, run.reason = run.ending, reasons.ENDINGS[run.ending]
+        elif result.state != OK and run.may_be_ended:
+            run.state, run.reason = INTERRUPTED, "; ".join(filter(None, (run.reason, reasons.MAY_BE_ENDED)))
         elif result.state == TIMEOUT and run.is_cut_short:
             run.state, run.cause, run.reason = CUT, Cause.DEADLINE, reasons.ENDINGS[Cause.DEADLINE]
         reason = f" ({run.reason})" if run.reason else ""
@@ -81,6 +83,7 @@ class Runs:
         """Take over a run that no record has: the disk was full, and the daemon was killed."""
         maintenance = self._records.opened(now)
         if maintenance.run(run.number) is None:
+            run.may_be_ended = True
             maintenance.runs.append(run)
             maintenance.runs.sort(key=lambda each: each.number)
             maintenance.may_lack_events = self._records.has_changed = True
@@ -91,16 +94,17 @@ class Runs:
 
         Records that are behind may lack events and runs. After a reboot no success in them counts: the host may have
         recovered since. Therefore the host recovers also without a record, unless documents list an event. In the same
-        boot that is not necessary if hooks run in units: `adopt` gets each run that no record has.
+        boot that is not necessary if hooks run in units: `adopt` gets each run that no record has. The process before
+        may have been ending a run that has not ended in them.
         """
         if condition is Condition.BEHIND and self._records.maintenance is None and has_units:
             return
         maintenance = self._records.opened(now)
         maintenance.may_lack_events = self._records.has_changed = True
-        if condition is Condition.STALE:
-            for run in maintenance.runs:
-                if run.state == OK:
-                    run.state = LOST
+        for run in maintenance.runs:
+            run.may_be_ended = run.is_open
+            if condition is Condition.STALE and run.state == OK:
+                run.state = LOST
 
     def _open(self, number: int) -> HookRun | None:
         """Return the run with this number if it has not ended; several are open if the record lacked runs."""
