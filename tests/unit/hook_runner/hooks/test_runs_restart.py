@@ -264,3 +264,21 @@ def test_full_run_directory_delays_a_hook_and_then_it_runs_as_a_child(runs: Runs
     if (status := on_small_disk(str(disk), 1 << 17, work)) == 77:
         pytest.skip("a file system of a test's own needs root and mount namespaces")
     assert status == 0
+
+
+def test_hook_whose_input_finds_no_room_in_the_run_directory_runs_as_a_child(runs: RunsHarness) -> None:
+    disk = runs.folder / "disk"
+    disk.mkdir()
+    hook = runs.hook("wc -c\n")
+
+    def work() -> None:
+        hook_runs = HookRuns(str(disk), Settings(), systemd=Systemd(str(runs.systemd.folder)))
+        assert hook_runs.obstacle(40) is None
+        hook_runs.start(RunOrder(1, hook, bytes(200_000), {}, 40, 5.0))
+        ((_number, result),) = wait_until(hook_runs.collect_finished, "the result")
+        assert (result.exit_status, result.output.strip()) == (0, "200000")
+        assert runs.systemd.units() == [] and list((disk / "runs").iterdir()) == []
+
+    if (status := on_small_disk(str(disk), 1 << 17, work)) == 77:
+        pytest.skip("a file system of a test's own needs root and mount namespaces")
+    assert status == 0

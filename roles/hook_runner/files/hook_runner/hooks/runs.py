@@ -250,10 +250,11 @@ class HookRuns:
                     file.write(data)
             name = self._systemd.start(order, *given)
         except OSError as error:
+            had_room = self._has_room()  # with these files in it
             self._unlink(order.number)
             if isinstance(error, Stopping):
                 self._held_until = self._clock() + HOLD
-            elif not self._has_room():
+            elif not had_room:
                 return None
             raise
         return UnitRun(self._systemd, name, self._ends, order.limit)
