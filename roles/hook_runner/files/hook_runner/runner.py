@@ -189,7 +189,7 @@ class Runner:
             if self._runs.adopt(run.number, run.stage, run.name, run.seconds):
                 self.machine.runs.started(run.number)
             else:
-                self.machine.runs.lost(run.number, now)
+                self.machine.runs.lost(run.number, now, self._runs.has_units)
         for lost in self._runs.find_lost(self.store.last_number):
             try:
                 found = from_json(HookRun, json.loads(lost.memo))

@@ -138,6 +138,17 @@ def test_run_without_a_unit_begins_again_and_was_interrupted_if_it_had_begun(has
     assert vm.run is not None and vm.run.attempt == attempt
 
 
+def test_run_that_may_have_begun_as_a_child_was_interrupted() -> None:
+    vm = Driver(hook("prepare/10-drain", rerun=False))
+    vm.makes_units = False
+    vm.read(event())
+    assert vm.run is not None and vm.run.state == STARTING
+    number, vm = vm.run.number, vm.restarted()
+    vm.machine.runs.lost(number, vm.now, has_units=False)
+    vm.seconds(1, event())
+    assert (vm.begun, vm.prepared()) == ([], "failed")
+
+
 def test_reboot_undoes_successes_that_do_not_persist() -> None:
     vm = Driver(DRAIN, hook("prepare/20-checkpoint", persists=True))
     vm.read(event())

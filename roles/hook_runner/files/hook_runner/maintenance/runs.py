@@ -68,12 +68,15 @@ class Runs:
         record = maintenance.event(run.event)
         self._records.note(now, "hook-ended", f"{run.title} {run.state}{reason}", record, level)
 
-    def lost(self, number: int, now: datetime) -> None:
-        """Note that systemd has no unit of a run: it never began, or it was interrupted."""
+    def lost(self, number: int, now: datetime, has_units: bool = True) -> None:
+        """Note that systemd has no unit of a run: it never began, or it was interrupted.
+
+        Where hooks do not run in units, one that was starting may have begun.
+        """
         run, maintenance = self._open(number), self._records.maintenance
         if run is None or maintenance is None:
             return
-        if run.state == STARTING and run.boot == self._boot:
+        if run.state == STARTING and run.boot == self._boot and has_units:
             maintenance.runs.remove(run)
             self._records.note(now, "hook-ended", f"{run.title} had not begun", maintenance.event(run.event))
         else:
