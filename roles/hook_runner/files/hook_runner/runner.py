@@ -30,6 +30,7 @@ from hook_runner.maintenance.machine import Effects, Machine
 from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookRun, Vm
 from hook_runner.maintenance.record_json import from_json, to_json
+from hook_runner.maintenance.runs import Condition
 from hook_runner.permissions import permission_problem, trusted_owners
 from hook_runner.record_store import RecordStore
 from hook_runner.records import Cause
@@ -195,6 +196,7 @@ class Runner:
                 found = from_json(HookRun, json.loads(lost.memo))
             except ValueError:
                 self._runs.end_unit(lost.number, lost.stage, lost.hook)
+                self.machine.runs.found(Condition.UNREADABLE, now)
                 continue
             if self._runs.adopt(found.number, found.stage, found.name, found.seconds):
                 self.machine.runs.adopt(found, now)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -122,3 +123,22 @@ def test_host_is_recovered_from_an_event_that_no_record_has(
     vm.restart("reboot")
     vm.poll(after=1)
     assert vm.ran() == ["prepare/10-a", "recover/10-a"] and vm.runner.records.maintenance is None
+
+
+def test_host_is_recovered_from_a_hook_of_which_nothing_but_its_unit_is_left(
+    azure: Azure, vm: RunnerHarness, disk: Disk
+) -> None:
+    vm.hook("prepare/10-a")
+    vm.hook("recover/10-a")
+    vm.start()
+    disk.fail()
+    event = azure.schedule("Reboot", hold=True)
+    vm.poll()
+    assert vm.ran() == ["prepare/10-a"] and vm.systemd.units() != []
+    disk.heal()
+    shutil.rmtree(vm.settings.run_directory)
+    azure.cancel(event)
+    vm.restart()
+    vm.poll(after=1)
+    assert vm.ran() == ["prepare/10-a", "recover/10-a"]
+    assert all("recover" in unit for unit in vm.systemd.units())

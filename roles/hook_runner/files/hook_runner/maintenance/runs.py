@@ -24,7 +24,7 @@ class Condition(Enum):
 
     BEHIND = "behind"  # writes have failed since the last good one, in this boot
     STALE = "stale"  # the same, in an earlier boot
-    UNREADABLE = "unreadable"  # the file of the open maintenance
+    UNREADABLE = "unreadable"  # the file of the open maintenance, or the memo of a unit that no record has
 
 
 class Runs:
