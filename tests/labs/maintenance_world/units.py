@@ -163,10 +163,10 @@ class VirtualRuns:
         units = [unit for unit in self._units.by_number.values() if unit.number not in self._watched]
         for unit in units:
             if unit.number <= last_number:
-                self.end_unit(unit.number, unit.stage, unit.name)
-        return [LostRun(unit.number, unit.stage, unit.name, unit.memo) for unit in units if unit.number > last_number]
+                self.end_unit(unit.title, unit.number)
+        return [LostRun(unit.title, unit.number, unit.memo) for unit in units if unit.number > last_number]
 
-    def end_unit(self, number: int, stage: str, hook: str) -> None:
+    def end_unit(self, unit: str, number: int) -> None:
         self._units.by_number.pop(number, None)
 
     def stop(self, number: int, kill_after: float | None = None) -> None:

@@ -195,7 +195,7 @@ class Runner:
             try:
                 found = from_json(HookRun, json.loads(lost.memo))
             except ValueError:
-                self._runs.end_unit(lost.number, lost.stage, lost.hook)
+                self._runs.end_unit(lost.unit, lost.number)
                 self.machine.runs.found(Condition.UNREADABLE, now)
                 continue
             if self._runs.adopt(found.number, found.stage, found.name, found.seconds):

@@ -154,7 +154,7 @@ def test_no_hook_starts_for_a_while_when_systemd_ends_the_host_or_the_daemon(run
 
 def test_unit_that_no_record_has_is_found_with_its_memo(runs: RunsHarness) -> None:
     until_killed(runs, waiting(runs), None)
-    assert runs.hook_runs.find_lost(0) == [LostRun(1, "prepare", "10-hook", MEMO)]
+    assert runs.hook_runs.find_lost(0) == [LostRun(UNIT, 1, MEMO)]
     assert adopted(runs) and runs.hook_runs.find_lost(1) == [] and runs.hook_runs.obstacle(60) is None
     (runs.folder / "go").touch()
     assert runs.result().exit_status == 0
@@ -168,8 +168,8 @@ def test_unit_that_is_not_needed_is_ended_before_another_hook_begins(runs: RunsH
         assert runs.hook_runs.find_lost(7) == []
     else:
         (runs.folder / "run/runs/1.memo").unlink()
-        assert runs.hook_runs.find_lost(0) == [LostRun(1, "prepare", "10-hook", b"")]
-        runs.hook_runs.end_unit(1, "prepare", "10-hook")
+        assert runs.hook_runs.find_lost(0) == [LostRun(UNIT, 1, b"")]
+        runs.hook_runs.end_unit(UNIT, 1)
     assert runs.hook_runs.obstacle(60) == "the end of hooks that no record has"
     assert runs.hook_runs.next_check_in() is not None
     wait_until(lambda: runs.hook_runs.obstacle(60) is None, "the end of the unit")

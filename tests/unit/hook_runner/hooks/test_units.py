@@ -24,8 +24,8 @@ def test_names_say_which_hook_it_is_and_hold_nothing_that_systemd_refuses() -> N
     assert units.unit_name("prepare", "10-drain", 7) == NAME
     assert len(units.unit_name("emergency", "x" * 255, 1 << 50)) < 255
     assert units.unit_name("prepare", "a b@", 7) == "azure-scheduled-events-hook-prepare-a_b_-7.service"
-    assert units.parse_name(NAME) == ("prepare", "10-drain", 7)
-    assert units.parse_name("azure-scheduled-events-hook-nowhere-10-drain-7.service") is None
+    assert units.number_of(NAME) == 7
+    assert units.number_of("azure-scheduled-events-hook-nowhere-10-drain-7.service") is None
 
 
 def test_unit_ends_as_a_whole_and_after_the_daemon() -> None:

@@ -44,9 +44,8 @@ ROOM_INTERVAL, ROOM_TIMEOUT, ROOM_PART = 1.0, 60.0, 0.25
 class LostRun(NamedTuple):
     """A run of an earlier daemon that no record has; ``memo`` is what that daemon noted about it, b"" if nothing."""
 
+    unit: str
     number: int
-    stage: str
-    hook: str
     memo: bytes
 
 
@@ -141,23 +140,21 @@ class HookRuns:
         """
         found = []
         for name, state in (self._systemd.states(units.PREFIX + "*") if self._systemd else {}).items():
-            parsed = units.parse_name(name)
-            if parsed is None or parsed[2] in self._active or not state.exists:
+            number = units.number_of(name)
+            if number is None or number in self._active or not state.exists:
                 continue
-            stage, hook, number = parsed
             if number <= last_number:
-                self.end_unit(number, stage, hook)
+                self.end_unit(name, number)
                 continue
             memo = b""
             with contextlib.suppress(OSError), open(self._path(number, "memo"), "rb") as file:
                 memo = file.read()
-            found.append(LostRun(number, stage, hook, memo))
-        return sorted(found)
+            found.append(LostRun(name, number, memo))
+        return sorted(found, key=lambda each: each.number)
 
-    def end_unit(self, number: int, stage: str, hook: str) -> None:
+    def end_unit(self, unit: str, number: int) -> None:
         """End a unit that was not adopted."""
         if self._systemd is not None:
-            unit = units.unit_name(stage, hook, number)
             self._ending[self._systemd.end(unit)] = unit
         self._unlink(number)
 

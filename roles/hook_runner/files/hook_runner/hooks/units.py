@@ -21,7 +21,7 @@ DAEMON = "azure-scheduled-events.service"
 # the longest name of a hook in that of a unit, which has at most 255 characters
 _MAX_NAME = 180
 _UNUSUAL = re.compile(r"[^A-Za-z0-9:_.\\-]")
-_NAME = re.compile(rf"{PREFIX}({'|'.join(STAGES)})-(.+)-(\d+)\.service")
+_NAME = re.compile(rf"{PREFIX}(?:{'|'.join(STAGES)})-.+-(\d+)\.service")
 # characters that need a backslash between double quotes
 _SPECIAL, _ESCAPED = re.compile(r'(["$`\\])'), r"\\\1"
 # the first version of systemd that knows a property; the oldest one here is 239
@@ -40,10 +40,10 @@ def unit_name(stage: str, hook: str, number: int) -> str:
     return f"{PREFIX}{stage}-{_UNUSUAL.sub('_', hook)[:_MAX_NAME]}-{number}.service"
 
 
-def parse_name(name: str) -> tuple[str, str, int] | None:
-    """Return stage, hook and number of a run from the name of its unit; None for another unit."""
+def number_of(name: str) -> int | None:
+    """Return the number of a run from the name of its unit; None for another unit."""
     found = _NAME.fullmatch(name)
-    return None if found is None else (found[1], found[2], int(found[3]))
+    return None if found is None else int(found[1])
 
 
 def properties(order: RunOrder, name: str, version: int) -> list[str]:
