@@ -15,8 +15,8 @@ the master's configuration has
 All functions but :py:func:`fleet` return ``rows``, one for each event and VM. A row has ``event_id``,
 ``event_type``, ``not_before``, ``vm``, ``minion``, ``prepared`` (the state of the minion's own
 record), ``approved``, ``waiting_for``, ``withheld`` (why the event is not approved) and ``why_not``
-(why this VM is not ready). The functions also return ``problem``, which prevents the engine from its
-work, or an empty text.
+(why this VM is not ready). All answers of the engine also have ``problem``, which prevents the engine
+from its work, or an empty text.
 
 A function that fails returns ``error`` and the ``retcode`` 1, with which ``salt-run`` then exits.
 """

@@ -14,6 +14,7 @@ from collections import deque
 from typing import Any, Callable, Mapping, NamedTuple, Protocol
 
 from . import signature
+from .answers import printable
 from .messages import (
     Action,
     Announce,
@@ -122,8 +123,8 @@ class MaintenanceEngine:
         self._keys_wanted = True
         self._missing: frozenset[str] = frozenset()
         self._is_open = False
+        # why the file cannot be read or written, or ""
         self._problem = ""
-        self._logged = ""
         self._has_changed = False
         self._tick_at = clock()
 
@@ -132,7 +133,7 @@ class MaintenanceEngine:
         try:
             loaded = self._store.load(self._clock())
         except StoreError as error:
-            self._problem = str(error)
+            self._note_problem(error)
             return
         if loaded.problem:
             log.error("azure_events: %s", loaded.problem)
@@ -268,7 +269,8 @@ class MaintenanceEngine:
             log.info("azure_events: event %s: %s", action.event_id, action.step)
             self._ports.send(f"{EVENT}{urllib.parse.quote(action.event_id, safe='')}/{action.step}", action.data)
         elif isinstance(action, Reply):
-            self._ports.send(REPLY + action.request_id, action.data)
+            # a request may be the first that could not be written
+            self._ports.send(REPLY + action.request_id, {**action.data, "problem": printable(self._problem)})
         return []
 
     def _write(self, actions: list[Action]) -> list[Input]:
@@ -288,11 +290,13 @@ class MaintenanceEngine:
                 raise StoreError(self._problem)
             self._store.save(self._unwritten, self._unwritten_names)
         except StoreError as error:
-            if str(error) != self._logged:
-                log.error("azure_events: %s; no event is approved until the file can be written", error)
-            self._logged = str(error)
+            self._note_problem(error)
             self._write_at = self._clock() + _WRITE_RETRY_DELAY
-            return [SaveFailed(action.key, str(error)) for action in saves]
-        self._unwritten, self._unwritten_names, self._logged = {}, {}, ""
-        written: list[Input] = [Saved(action.key) for action in saves if action.needed]
-        return written + ([Saved("")] if self.state.disk_error else [])
+            return [SaveFailed(action.key, str(error)) for action in saves if action.needed]
+        self._unwritten, self._unwritten_names, self._problem = {}, {}, ""
+        return [Saved(action.key) for action in saves if action.needed]
+
+    def _note_problem(self, error: StoreError) -> None:
+        if str(error) != self._problem:
+            log.error("azure_events: %s; no event is approved until the file can be written", error)
+        self._problem = str(error)

@@ -36,7 +36,6 @@ def reduce(state: State, given: Input, now: float) -> tuple[State, list[Action]]
     elif isinstance(given, PublishFailed):
         answer_handling.handle_unpublished(update, given.job, given.reason)
     elif isinstance(given, Saved):
-        update.disk_error = ""
         approvals.send(update, given.key)
     elif isinstance(given, SaveFailed):
         _note_unsaved(update, given)
@@ -94,7 +93,6 @@ def _learn(update: StateUpdate, given: Known) -> None:
 
 def _note_unsaved(update: StateUpdate, given: SaveFailed) -> None:
     reason = printable(given.reason)
-    update.disk_error = reason
     maintenance = update.maintenances.get(given.key)
     if maintenance is None or maintenance.approval is None or maintenance.approval.job:
         return

@@ -28,7 +28,7 @@ def _answer(update: StateUpdate, request: Request) -> dict[str, Any]:
     if request.do not in OPERATIONS:
         return {"error": f"do: expected one of {', '.join(OPERATIONS)}, not {request.do!r}"}
     if request.do == "fleet":
-        return {"rows": minion_rows(update), "problem": update.disk_error}
+        return {"rows": minion_rows(update)}
     if request.do == "status" and not request.event_id:
         return _rows(update)
     if not is_event_id(request.event_id):
@@ -55,7 +55,7 @@ def _answer_about_event(update: StateUpdate, request: Request) -> dict[str, Any]
 
 
 def _rows(update: StateUpdate, key: str = "") -> dict[str, Any]:
-    return {"rows": event_rows(update, key), "problem": update.disk_error}
+    return {"rows": event_rows(update, key)}
 
 
 def _hold(update: StateUpdate, key: str, request: Request) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _approve(update: StateUpdate, key: str, request: Request) -> dict[str, Any]:
     maintenance = update.maintenances[key]
     release = release_of(update, maintenance)
     if maintenance.approved:
-        return {"rows": event_rows(update, key)}
+        return _rows(update, key)
     if request.force:
         if not any(member.is_prepared for member in maintenance.members.values()):
             return {
@@ -86,7 +86,7 @@ def _approve(update: StateUpdate, key: str, request: Request) -> dict[str, Any]:
         order = Order(request.by, request.at, release.types, frozenset(release.vms))
         update.set_maintenance(key, forced=order, refusals={}, examine=True)
         update.save(key)
-        return {"rows": event_rows(update, key)}
+        return _rows(update, key)
     update.set_maintenance(key, refusals={}, examine=True)
     if maintenance.hold is not None or not release.is_permitted(forced=False):
         reason = withheld(maintenance, release) or "no minion that it affects lists it"
@@ -94,7 +94,7 @@ def _approve(update: StateUpdate, key: str, request: Request) -> dict[str, Any]:
             "error": f"event {request.event_id} is withheld: {reason}",
             "rows": event_rows(update, key),
         }
-    return {"rows": event_rows(update, key)}
+    return _rows(update, key)
 
 
 def _try_again(update: StateUpdate, key: str) -> None:

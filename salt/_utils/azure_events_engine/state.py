@@ -232,7 +232,6 @@ class State(NamedTuple):
         next_job: token of the next job.
         swept_at: time of the last poll of all minions.
         polled_at: time of the last poll of the members of all maintenances.
-        disk_error: why the last attempt to write failed, or "".
         referred: by minion id, the time before which it is not polled because another minion names
             it, and the pause that follows.
     """
@@ -247,5 +246,4 @@ class State(NamedTuple):
     next_job: int = 1
     swept_at: float = -math.inf
     polled_at: float = -math.inf
-    disk_error: str = ""
     referred: Mapping[str, tuple[float, float]] = {}

@@ -38,7 +38,6 @@ class StateUpdate:
         self._next_job = state.next_job
         self.swept_at = state.swept_at
         self.polled_at = state.polled_at
-        self.disk_error = state.disk_error
         self._actions: list[Action] = []
 
     def finish(self) -> tuple[State, list[Action]]:
@@ -54,7 +53,6 @@ class StateUpdate:
             next_job=self._next_job,
             swept_at=self.swept_at,
             polled_at=self.polled_at,
-            disk_error=self.disk_error,
         )
         return state, self._actions
 

@@ -252,6 +252,19 @@ def test_approval_is_on_disk_before_it_is_sent(site: Site) -> None:
     assert reply["problem"] == ""
 
 
+def test_request_that_cannot_be_written_is_answered_with_the_problem(site: Site) -> None:
+    site.path.unlink()
+    site.path.mkdir()
+    site.store.close()
+    for number, do in enumerate(("hold", "approve", "fleet"), 1):
+        (reply,) = site.request(do, number)
+        assert "engine.sqlite" in reply["problem"]
+    site.path.rmdir()
+    site.wait(6)
+    (reply,) = site.request("status", 4)
+    assert (reply["problem"], len(site.store.load(0.0).maintenances)) == ("", 1)
+
+
 def test_hold_survives_the_engine(site: Site) -> None:
     site.prepare()
     site.ports.job_cache.clear()

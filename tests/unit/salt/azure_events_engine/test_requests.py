@@ -39,7 +39,7 @@ def test_not_before_that_azure_moves_is_that_of_the_status_and_prepares_nobody_a
 
 def test_status_as_text_is_a_table_for_each_event() -> None:
     reply = held_back().request("status", "")
-    assert events_as_text(reply["rows"], reply["problem"]).splitlines() == [
+    assert events_as_text(reply["rows"]).splitlines() == [
         EVENT + ": Reboot, not before 2026-11-22T12:00:00Z, waiting for preparation",
         "  withheld: vm2: minion vm2: no_steps",
         "  VM   MINION  PREPARED  WHY NOT",
