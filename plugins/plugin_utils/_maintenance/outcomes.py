@@ -79,8 +79,8 @@ def is_removed(
 ) -> bool:
     """Return True if a host that has not answered for some time will not come back.
 
-    That is the case if a Preempt or a Terminate of the host has begun: it was seen Started, was approved, or its
-    NotBefore has passed.
+    That is the case if a Preempt or a Terminate of the host has begun and is not over: it was seen Started, was
+    approved, or its NotBefore has passed. The VM of one that is over has answered since.
 
     Args:
         events: the events of the note of the host, as they were listed last.
@@ -91,6 +91,7 @@ def is_removed(
     return any(
         removes_vm(event["event_type"]) and _has_begun(event, approved, starts_at.get(_key(event), ""), now)
         for event in events
+        if not event.get("over")
     )
 
 

@@ -52,6 +52,11 @@ NOT_BEGUN = {
     "unknown start": ([terminate()], (), {}),
     "another event approved": ([terminate()], ["other"], {}),
     "another type": ([terminate(event_type="Redeploy", status="Started")], ["ab-1"], {}),
+    "over": (
+        [terminate(status="Started", over=AT), terminate(event_id="c", event_type="Reboot", status="Started")],
+        ["ab-1", "c"],
+        {"ab-1": AT},
+    ),
     "no event": ([], ["ab-1"], {}),
 }
 
