@@ -14,7 +14,13 @@ import typing as t
 from datetime import datetime
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import Note
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    EVENT_SOURCES,
+    EVENT_STATUSES,
+    RESOURCE_TYPES,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
+    EVENT_TYPES,
     is_chosen,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
@@ -41,6 +47,13 @@ ENDED = "maintenance_ended"
 _ID = "event_id"
 _REQUIRED = (_ID, "event_type", "status")
 _OPTIONAL = ("resource_type", "description", "source", "duration_seconds")
+# a caller may write them in any letter case
+_KNOWN_VALUES = {
+    "event_type": EVENT_TYPES,
+    "status": EVENT_STATUSES,
+    "resource_type": RESOURCE_TYPES,
+    "source": EVENT_SOURCES,
+}
 _GONE = "gone"
 _STARTED = "Started"
 
@@ -230,13 +243,17 @@ def _event(event: t.Any, where: str) -> Event:
     not_before, unreadable = parse_not_before(event.get("not_before"))
     if unreadable:
         raise ValueError(f"{where}: {unreadable}; pass the time in ISO 8601")
-    return {
+    values: Event = {
         **{name: str(event[name]) for name in _REQUIRED},
         "resources": list(map(str, names)),
         "not_before": None if not_before is None else as_utc_text(not_before),
         **{name: event.get(name) for name in _OPTIONAL},
         "key": str(event[_ID]).casefold(),
     }
+    for name, known in _KNOWN_VALUES.items():
+        folded = str(values[name]).casefold()
+        values[name] = next((value for value in known if value.casefold() == folded), values[name])
+    return values
 
 
 def _list(value: t.Any) -> t.Sequence[t.Any] | None:

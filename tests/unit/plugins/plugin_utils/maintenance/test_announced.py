@@ -115,6 +115,14 @@ def test_event_that_has_started_is_not_scheduled_again_by_a_late_delivery():
     assert event["status"] == "Started"
 
 
+def test_letter_case_of_known_values_does_not_count():
+    written = {"event_type": "REBOOT", "status": "started", "source": "platform", "resource_type": "virtualmachine"}
+    (event,) = taken("vm1", change(), dict(EVENT, **written), change())["events"]
+    assert [event[name] for name in written] == ["Reboot", "Started", "Platform", "VirtualMachine"]
+    (event,) = taken("vm1", dict(EVENT, event_type="Hibernate", status="waiting"))["events"]
+    assert (event["event_type"], event["status"], event["source"]) == ("Hibernate", "waiting", None)
+
+
 def test_event_of_maintenance_ended_is_not_listed():
     assert keys(taken("vm1", change(), ended=["AB-1"])) == []
 
