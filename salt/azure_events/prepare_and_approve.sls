@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Prepares this minion for the event whose ID is in the pillar azure_events_event, and approves the
-# event if it affects no other VM.
+# event if it affects no other VM, and if its type, source and resource type are known.
 {%- set event_id = salt['pillar.get']('azure_events_event') %}
 
 prepare this minion:
@@ -11,6 +11,7 @@ prepare this minion:
 
 approve the event:
   azure_events.approved:
-    - name: {{ event_id | tojson }}
+    - event_ids: [{{ event_id | tojson }}]
+    - policy: {rules: [{name: this minion has prepared, approve: now}]}
     - require:
         - azure_events: prepare this minion

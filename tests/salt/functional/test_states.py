@@ -8,14 +8,18 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from collections import ChainMap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pytest
+import yaml
 from salt.exceptions import CommandExecutionError
 
 from support.salt.azure import Azure
+from support.salt.cluster import TREE
 from support.salt.loaded import Minion
 from support.salt.scripted import ScriptedImds
 
@@ -163,6 +167,27 @@ def test_shared_event_of_pending_is_not_approved_without_a_failure(here: Minion,
     assert (ret["result"], set(ret["changes"]["approved"]), scripted.approved) == (True, {"A"}, ["A"])
     assert "others_affected" in ret["comment"]
     assert here.state("approved", of="coming", event_ids=["B"])["result"] is False
+
+
+def test_pending_approves_no_unknown_type_that_nobody_has_named(here: Minion, scripted: ScriptedImds) -> None:
+    scripted.events = [event("A", "vm1", kind="Hibernate"), event("B", "vm1", kind="SpotRebalanceRecommendation")]
+    here.state("pending", "coming")
+    ret = here.state("approved", of="coming")
+    assert (ret["result"], ret["changes"], scripted.approved) == (True, {}, [])
+    assert set(here.state("approved", of="coming", types=["Hibernate"])["changes"]["approved"]) == {"A"}
+    assert set(here.state("approved", of="coming", event_ids=["B"])["changes"]["approved"]) == {"B"}
+
+
+def test_sls_approves_its_event_only_if_the_type_is_known(here: Minion, scripted: ScriptedImds) -> None:
+    text = (TREE / "azure_events" / "prepare_and_approve.sls").read_text()
+    scripted.events = [event("A", "vm1", kind="Hibernate"), event("B", "vm1"), event("C", "vm1")]
+    for event_id in ("A", "B"):
+        pillar = {"azure_events_event": event_id}
+        rendered = yaml.safe_load(jinja2.Template(text).render(salt={"pillar.get": pillar.get}))
+        (_prepared, options) = (dict(ChainMap(*state.popitem()[1])) for state in rendered.values())
+        assert options.pop("require")
+        assert here.state("approved", **options)["result"] is True
+    assert scripted.approved == ["B"]
 
 
 def test_nothing_is_approved_if_pending_saw_no_event(here: Minion, scripted: ScriptedImds) -> None:
