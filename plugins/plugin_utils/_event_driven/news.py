@@ -76,7 +76,7 @@ class _Known:
 
     def __init__(self) -> None:
         self.occurrence = 1
-        # the latest state that was news, its reporter, and the latest time of news
+        # the latest state that was news, its reporter as `vm_key`, and the latest time of news
         self.state: _State | None = None
         self.reporter = ""
         self.at = float("-inf")
@@ -150,10 +150,10 @@ class News:
 
 
 def _is_news(known: _Known, change: Change) -> bool:
-    state, at, reporter = _state(change), moment(change), change["reporter"]
+    state, at, reporter = _state(change), moment(change), vm_key(change["reporter"])
     if at <= known.ends.get(reporter, float("-inf")):
         return False  # this reporter observed it before the end
-    if known.is_in(_GONE) and state.phase != _GONE and _begins_again(known, change, state, at):
+    if known.is_in(_GONE) and state.phase != _GONE and _begins_again(known, change, state, reporter, at):
         known.begin_again()
     is_late = (state.phase, at) < known.reports.get(reporter, (_PENDING, float("-inf")))
     known.note_report(reporter, state.phase, at)
@@ -166,9 +166,9 @@ def _is_news(known: _Known, change: Change) -> bool:
     return True
 
 
-def _begins_again(known: _Known, change: Change, state: _State, at: float) -> bool:
+def _begins_again(known: _Known, change: Change, state: _State, reporter: str, at: float) -> bool:
     """Return True if a report of an event that is gone belongs to a new occurrence of the same ID."""
-    if change["reporter"] in known.ends:
+    if reporter in known.ends:
         return True
     return change["change"] == APPEARED and (state not in known.states or at > known.at)
 
@@ -191,7 +191,7 @@ def _is_awaited(known: _Known, change: Change) -> bool:
     # a VM that is removed reports no end
     lost = set(map(vm_key, event["resources"])) if removes_vm(event["event_type"]) else set()
     # Event Grid has no name and reports the end itself
-    return any(name.casefold() not in lost for name in known.reports)
+    return any(name not in lost for name in known.reports)
 
 
 def _state(change: Change) -> _State:

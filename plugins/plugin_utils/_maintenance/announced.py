@@ -25,6 +25,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
     is_same_vm,
+    vm_key,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.outcome import (
     COMPLETED,
@@ -217,8 +218,8 @@ def _announced(entry: t.Any, where: str) -> Announced:
     outcome = reported_outcome(str(change.get("outcome")))
     is_over = change.get("change") == _GONE or last is not None
     hosts = list(map(str, _list(change.get("hosts")) or ()))
-    unknown = {str(vm).casefold() for vm in _list(change.get("unknown_resources")) or ()}
-    mapped = [vm for vm in read["resources"] if vm.casefold() not in unknown]
+    unknown = {vm_key(str(vm)) for vm in _list(change.get("unknown_resources")) or ()}
+    mapped = [vm for vm in read["resources"] if vm_key(vm) not in unknown]
     mapping = dict(zip(mapped, hosts)) if len(mapped) == len(hosts) else {}
     return Announced(
         read,

@@ -7,6 +7,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Mapping, NamedTuple
 
+from azure_scheduled_events.identity import vm_key
 from azure_scheduled_events.options import (
     Parser,
     as_list,
@@ -88,7 +89,7 @@ def _mapping(value: Any) -> Mapping[str, str]:
     for minion, name in value.items():
         if not (isinstance(minion, str) and minion and isinstance(name, str) and name.strip()):
             raise ValueError(f"expected a minion id with the name of a VM, not {minion!r}: {name!r}")
-        other = owners.setdefault(name.casefold(), minion)
+        other = owners.setdefault(vm_key(name), minion)
         if other != minion:
             raise ValueError(f"{other} and {minion} have the same VM {name!r}; a VM has one minion")
     return dict(value)

@@ -13,7 +13,7 @@ from typing import Any, Mapping, NamedTuple
 
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.errors import ImdsError, OwnNameUnknown
-from azure_scheduled_events.identity import resource_name_of
+from azure_scheduled_events.identity import is_same_vm, resource_name_of
 from azure_scheduled_events.imds import Imds
 from azure_scheduled_events.pacing import WATCHING, Pacer
 from azure_scheduled_events.session import OPTIONAL_ANSWER_TIMEOUT
@@ -419,4 +419,4 @@ class Watcher:
 
 def _differ(one: str | None, other: str | None) -> bool:
     """Return True if both names are known, and are of different VMs."""
-    return one is not None and other is not None and one.casefold() != other.casefold()
+    return one is not None and other is not None and not is_same_vm(one, other)

@@ -31,7 +31,7 @@ def test_times_have_units() -> None:
         ({"at_once": 0}, "azure_events: at_once: expected a whole number"),
         ({"mapping": {"a": 7}}, "azure_events: mapping: expected a minion id with the name of a VM"),
         ({"mapping": ["a"]}, "azure_events: mapping: expected minion ids with names of VMs"),
-        ({"mapping": {"a": "vm1", "b": "VM1"}}, "a and b have the same VM"),
+        ({"mapping": {"a": "vm1", "b": "_VM1"}}, "a and b have the same VM"),
         ({"mapping_pillar": 7}, "azure_events: mapping_pillar: expected a text"),
     ],
 )

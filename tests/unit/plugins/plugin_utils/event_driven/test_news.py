@@ -76,6 +76,16 @@ def test_end_is_news_when_every_reporter_of_the_event_has_reported_it():
     ) == [True, False, False, False, True]
 
 
+def test_reporter_is_the_same_in_any_spelling():
+    assert judged(
+        change("appeared", 1),
+        change("started", 5, "VM1"),
+        change("changed", 3, "Vm1"),
+        change("gone", 9),
+        change("started", 7, "VM1"),
+    ) == [True, True, False, True, False]
+
+
 @pytest.mark.parametrize("event_type", ["Preempt", "terminate"])
 @pytest.mark.parametrize("name", ["VM1", "_vm1"])
 def test_end_does_not_wait_for_a_vm_that_is_lost(event_type, name):
