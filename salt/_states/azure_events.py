@@ -69,17 +69,16 @@ import time
 from salt.exceptions import CommandExecutionError, SaltInvocationError
 
 try:
+    from azure_events_steps.answers import is_success
     from azure_events_watch.settings import parse_duration
 except ImportError:
-    parse_duration = None  # the execution module reports the same error
+    is_success = parse_duration = None  # the execution module reports the same error
 
 __virtualname__ = "azure_events"
 
 # key in __context__ of the event IDs that the states "pending" of this run have seen, by name
 _SEEN = "azure_events.pending"
 _FIRST_ANSWER_TIMEOUT = 130.0
-# outcomes of prepare and recover that are successes of the state
-_REACHED = ("prepared", "already_prepared", "would_prepare", "recovered", "not_prepared", "would_recover")
 
 
 def __virtual__():
@@ -371,14 +370,12 @@ def _run_job(name, by_hand, function, change):
         answer = __salt__["azure_events." + function](None if by_hand else name, test=test)
     except (CommandExecutionError, SaltInvocationError) as error:
         return _result(name, False, _error_text(error))
+    result = is_success(function, answer["outcome"])
     changes = {}
     if answer["changed"]:
-        changes[function] = (
-            change if answer["outcome"] in _REACHED else {"old": change["old"], "new": answer["outcome"]}
-        )
+        changes[function] = change if result else {"old": change["old"], "new": answer["outcome"]}
         steps = {f"{number} {step['name']}": step["outcome"] for number, step in enumerate(answer["steps"], 1)}
         changes.update({"steps": steps} if steps else {})
-    result = answer["outcome"] in _REACHED
     return _result(
         name, None if result and test and changes else result, f"{answer['outcome']}: {answer['reason']}", changes
     )
