@@ -615,20 +615,21 @@ def approve(
     """
     selection = _selection(event_ids, types, statuses, sources, affects)
     connection = _connection_options(endpoint, api_version, resource_name, timeout)
+    dry = _boolean("test", test)
     _check_paths(policy_file=policy_file, receipts=receipts)
     try:
         criteria = approval_options.parse_criteria(
             selection, policy, policy_file, prepared, gates, release_others, _is_local_call()
         )
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise SaltInvocationError(str(error)) from error
     folder = _receipts(receipts)
-    if not test:
+    if not dry:
         # approve_events warns about a folder that it cannot use
         with contextlib.suppress(OSError):
             state_file.ensure_directory(__opts__["cachedir"])
     try:
-        done = approve_events(ImdsSession(connection), criteria, folder, send=not test)
+        done = approve_events(ImdsSession(connection), criteria, folder, send=not dry)
     except ImdsError as error:
         raise CommandExecutionError(str(error)) from error
     result = dict(done.as_dict(), warnings=[*done.document.warnings, *done.warnings])

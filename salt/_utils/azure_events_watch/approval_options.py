@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Any
+from typing import Any, Mapping
 
 from azure_scheduled_events.approval_plan import ApprovalCriteria
 from azure_scheduled_events.policy import Policy
@@ -45,6 +45,8 @@ def parse_criteria(
         )
     if policy is not None and policy_file is not None:
         raise ValueError("policy and policy_file exclude each other")
+    if gates is not None and not isinstance(gates, Mapping):
+        raise ValueError(f"gates: expected names with true or false, not {gates!r}")
     if policy_file is not None:
         policy = _load_policy(str(policy_file), show_content)
     return ApprovalCriteria.parse(selection, policy, prepared, gates, release_others)

@@ -147,6 +147,17 @@ def test_invalid_api_version_is_refused(minion: Minion) -> None:
         minion.call("list", api_version="foo")
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("test", None), ("test", 0), ("release_others", "yes"), ("gates", ["a"]), ("gates", {"a": "yes"})],
+)
+def test_approve_refuses_an_argument_by_its_name(minion: Minion, azure: Azure, name: str, value: Any) -> None:
+    event_id = azure.announce("vm1")
+    with pytest.raises(SaltInvocationError, match=rf"{name}(\.a)?: expected"):
+        minion.call("approve", event_ids=[event_id], **{name: value})
+    assert azure.approvals(event_id) == []
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no mode bits")
 def test_folder_is_private_when_an_approval_makes_it(minion: Minion, azure: Azure) -> None:
     minion.call("approve", event_ids=azure.announce("vm1"), test=True)
