@@ -52,6 +52,9 @@ _MEMBERS = (
     *("action", "because", "waits_for", "wave", "approve", "why_not"),
 )
 
+# IMDS may give an event the last second of the calendar, which differences of clocks move beyond it
+_LATEST = datetime(9999, 12, 31, tzinfo=timezone.utc).timestamp()
+
 _Planned = t.Dict[str, t.Any]
 
 
@@ -280,8 +283,8 @@ def describe(event: t.Mapping[str, t.Any], limits: Limits) -> str:
 
 
 def _as_text(moment: float) -> str:
-    """Return the time in the format of the other times of a run."""
-    return datetime.fromtimestamp(moment, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    """Return the time in the format of the other times of a run; one that no calendar has is the last day of it."""
+    return datetime.fromtimestamp(min(moment, _LATEST), timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _server_time(hosts: t.Iterable[MaintenanceHost], clocks: Clocks) -> float:

@@ -76,6 +76,14 @@ A, B, C, D = (event(name, vm) for name, vm in zip("ABCD", "abcd"))
 TAKEN, FULL = ("prepare", ""), ("wait", "at_most")
 
 
+@pytest.mark.parametrize("not_before", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z"])
+def test_time_that_azure_does_not_mean_ends_no_run(not_before):
+    strange = event("C", "c", not_before=not_before)
+    found = plan(fleet(A, B, strange), at_most=3)
+    assert {each["event_id"] for each in found.events if each["action"] == "prepare"} == {"A", "B", "C"}
+    assert found.hosts()["c"]["starts_at"]["c"] >= "2026-11-22T12:00:20"
+
+
 def test_without_limits_all_due_events_are_taken():
     later = event("C", "c", due=False)
     assert actions(fleet(A, B, later)) == {"A": TAKEN, "B": TAKEN}
