@@ -25,6 +25,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     escape_surrogates,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
+    parse_not_before,
     parse_time,
 )
 
@@ -100,6 +101,8 @@ def _event(data: t.Any, where: str) -> dict[str, t.Any]:
     duration = data.get("duration_seconds")
     if duration is not None and (isinstance(duration, bool) or not isinstance(duration, int)):
         raise NotAChange(f"{where}.duration_seconds: not a whole number")
+    if parse_not_before(data.get("not_before"))[1]:
+        raise NotAChange(f"{where}.not_before: not a time in ISO 8601")
     return {
         "event_id": _text(data, "event_id", f"{where}."),
         **{name: _text(data, name, f"{where}.", may_be_empty=True) for name in _TEXTS_OF_EVENT},
