@@ -34,7 +34,7 @@ _MAX_OVER = 1000
 def announce(update: StateUpdate) -> None:
     """Send the bus events of changed maintenances, and end those that are over."""
     for key, maintenance in list(update.maintenances.items()):
-        gone = (
+        gone = bool(maintenance.members) and (
             is_lost(update, maintenance, _SILENCE_LIMIT)
             or update.now - maintenance.last_answer_at > update.settings.keep + _SILENCE_LIMIT
         )
@@ -85,8 +85,8 @@ def _announce_steps(update: StateUpdate, key: str, maintenance: Maintenance) -> 
 
 
 def _end(update: StateUpdate, key: str, maintenance: Maintenance, gone: bool) -> None:
-    if maintenance.hold is not None and not maintenance.members and not gone:
-        # an operator's hold for an event that no minion lists yet
+    if maintenance.hold is not None and not maintenance.members:
+        # an operator's hold for an event that no minion lists yet, which only an operator ends
         return
     if maintenance.affected() and not gone:
         return

@@ -93,18 +93,22 @@ class StateUpdate:
         self.maintenances[key] = maintenance
 
     def begin_maintenance(self, key: str, maintenance: Maintenance) -> None:
-        """Add a maintenance, which replaces one with its key that is over, and keeps its hold."""
+        """Add a maintenance, which replaces one with its key that is over."""
         self.put_maintenance(key, maintenance._replace(last_answer_at=self.now))
         if key in self.over:
             # Azure reuses the ID, or a minion that did not answer still has its record
-            self.set_maintenance(key, hold=self.over[key].hold)
             self.forget_over(key, permanently=False)
 
     def end_maintenance(self, key: str) -> None:
-        """Move a maintenance to those that are over and still shown in the status."""
+        """Move a maintenance to those that are over and still shown in the status; of a held one its hold remains."""
         self.maintenances = self._copy_on_write(self.maintenances, self._before.maintenances)
+        ended = self.maintenances.pop(key)
+        if ended.hold is not None:
+            self.begin_maintenance(key, Maintenance(ended.event_id, hold=ended.hold))
+            self.save(key)
+            return
         self.over = self._copy_on_write(self.over, self._before.over)
-        self.over[key] = self.maintenances.pop(key)._replace(over_at=self.now)
+        self.over[key] = ended._replace(over_at=self.now)
         self.add_action(Save(key, self.over[key]))
 
     def forget_over(self, key: str, permanently: bool) -> None:

@@ -158,6 +158,22 @@ def test_forged_events_of_one_minion_are_bounded() -> None:
     assert [ask.minions for ask in fleet.pending("prepare") if ask.kwargs["event_id"] == "real"] == [("b",)]
 
 
+def test_forged_ends_do_not_remove_the_hold_of_an_operator() -> None:
+    fleet = Driver("a", "b")
+    fleet.request("hold", "real")
+    names = ["real", *(f"forged-{number}" for number in range(1200))]
+    for first in range(0, len(names), 200):
+        events = [event("a", event_id=name) for name in names[first : first + 200]]
+        for answer in (status("a", *events), status("a"), status("a")):
+            fleet.poll({"a": answer})
+            fleet.wait(3)
+    assert len(fleet.state.over) == 1000
+    fleet.poll({"b": status("b", event("b", event_id="real"))})
+    fleet.prepare("b", event_id="real")
+    fleet.wait(10)
+    assert fleet.count("approve_prepared") == 0
+
+
 def test_forged_records_of_one_minion_are_bounded() -> None:
     fleet = Driver("a", "b")
     for number in range(10):

@@ -100,13 +100,27 @@ def test_hold_of_an_event_that_is_over_is_one_row_and_outlasts_keep() -> None:
     approvals = fleet.count("approve_prepared")
     (row,) = fleet.request("hold")["rows"]
     assert row["waiting_for"] == "the event" and row["withheld"].startswith("held by alice")
-    fleet.wait(24 * 3600 + 300, 60)
+    fleet.wait(3 * 24 * 3600, 120)
     fleet.restart()
     assert fleet.request("status")["rows"][0]["withheld"].startswith("held by alice")
     fleet.poll({"vm1": status("vm1", event("vm1"))})
     fleet.prepare("vm1")
     fleet.wait(10)
     assert fleet.count("approve_prepared") == approvals
+
+
+def test_hold_of_an_event_that_was_not_approved_remains_after_its_end() -> None:
+    fleet = Driver("vm1")
+    fleet.poll({"vm1": status("vm1", event("vm1"))})
+    fleet.request("hold")
+    fleet.prepare("vm1")
+    fleet.see_over("vm1")
+    fleet.answer("recover", {"vm1": done("recovered")})
+    assert fleet.steps[-1] == "recovered"
+    (row,) = fleet.request("status", "")["rows"]
+    assert row["waiting_for"] == "the event" and row["withheld"].startswith("held by alice")
+    fleet.request("release")
+    assert fleet.request("status", "")["rows"][0]["waiting_for"] == "nothing; it is over"
 
 
 def test_approved_event_cannot_be_held() -> None:
