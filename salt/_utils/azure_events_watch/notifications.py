@@ -177,6 +177,4 @@ def _is_selected(notice: Notice, selection: Selection, known: bool) -> bool:
     """Return True if the selected statuses include the notice, or it ends an event that is known."""
     if notice.change == GONE:
         return known
-    return selection.statuses is None or notice.event.status.casefold() in {
-        status.casefold() for status in selection.statuses
-    }
+    return Selection(statuses=selection.statuses).excluded_by(notice.event) is None
