@@ -176,7 +176,7 @@ def _report(host: MaintenanceHost, key: str, state: State) -> Report:
         return Report(None, False, obstacle)
     event_type = sighting.event.event_type
     if obstacle is None and host.prepared_at(event_type) is None:
-        done = ", ".join(host.prepared_types)
+        done = ", ".join(host.prepared_types) or "another type"
         obstacle = Obstacle("not_prepared", f"its preparation for {done} does not count for {event_type}")
     return Report(sighting, any(event["key"] == key for event in host.scheduled_events()), obstacle)
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -79,9 +80,8 @@ def test_host_that_stays_lost_prevents_the_approval(azure: Simulator, tmp_path: 
     assert [report[name]["outcome"] for name in ("vm1", "vm2")] == ["failed", "completed"]
 
 
-@pytest.mark.all
-def test_host_that_has_restarted_prepares_again_before_the_approval(azure: Simulator, tmp_path: Path) -> None:
-    azure.post("/events", LATE)
+def fleet_with_a_restart(azure: Simulator, tmp_path: Path) -> tuple[Fleet, str]:
+    """Return vm1 and vm2, and a command of the preparation after which vm1 is in another boot."""
     boot, python = tmp_path / "boot", tmp_path / "python"
     (tmp_path / "sitecustomize.py").write_text(
         "import builtins, os\n"
@@ -94,10 +94,32 @@ def test_host_that_has_restarted_prepares_again_before_the_approval(azure: Simul
     python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path} exec {sys.executable} "$@"\n')
     python.chmod(0o755)
     restarts = {**variables(azure, tmp_path, "vm1"), "ansible_python_interpreter": str(python)}
-    fleet = Fleet(azure, tmp_path, names=("vm2",), vm1=restarts)
     # the first preparation ends before the restart
-    ran = fleet.maintain(f"test {{{{ inventory_hostname }}}} = vm2 || echo another > {boot}")
+    prepare = f"test {{{{ inventory_hostname }}}} = vm2 || echo another > {boot}"
+    return Fleet(azure, tmp_path, ("vm2",), vm1=restarts), prepare
+
+
+@pytest.mark.all
+def test_host_that_has_restarted_prepares_again_before_the_approval(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", LATE)
+    fleet, prepare = fleet_with_a_restart(azure, tmp_path)
+    ran = fleet.maintain(prepare)
     assert ran.returncode == 0, ran.stdout
     assert "vm1: it has restarted since it has prepared" in ran.stdout
     assert sorted(fleet.course_of("prepare")) == ["vm1", "vm1", "vm2"] and fleet.did("recover") == BOTH
     assert approvals(fleet) == [("vm1", 200)] and all(row["approved"] for row in rows(ran).values())
+
+
+@pytest.mark.all
+def test_preparation_after_a_restart_counts_for_the_type_that_it_was_for(azure: Simulator, tmp_path: Path) -> None:
+    azure.post("/events", {**LATE, "type": "Redeploy", "name": "changes"})
+    fleet, prepare = fleet_with_a_restart(azure, tmp_path)
+
+    def becomes(kind: str) -> None:
+        azure.post("/events/changes/change", {"type": kind})
+
+    course = {"Read the prepared hosts again": partial(becomes, "Freeze"), PAUSE: partial(becomes, "Redeploy")}
+    ran = fleet.maintain(prepare, at={**course, WAIT: partial(azure.advance, 6 * 3600)})
+    assert sorted(fleet.course_of("prepare")) == ["vm1", "vm1", "vm2"] and approvals(fleet) == []
+    assert {row["approval"] for row in rows(ran).values()} == {"not_prepared"}
+    assert "its preparation for another type does not count for Redeploy" in ran.stdout
