@@ -67,7 +67,7 @@ class FaultRoutes:
         removed = [each for each in engine.faults.all(now) if number in (None, str(each.number))]
         if number is not None and not removed:
             raise BadRequest(f"there is no fault {number}; the verb fault list (GET /faults) lists the faults")
-        engine.faults.clear(removed)
+        engine.faults.clear(removed, now)
         shown = [fault_state(each, now) for each in removed[:_MAX_LOGGED]]
         keys = ("number", "kind", "vms", "from", "to", "exhausted")
         engine.log("faults-cleared", count=len(removed), faults=[{key: each[key] for key in keys} for each in shown])

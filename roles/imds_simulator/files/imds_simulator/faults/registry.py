@@ -60,16 +60,14 @@ class FaultRegistry:
     def all(self, now: float) -> list[ActiveFault]:
         """Return the faults in force and to come, and the last MAX_OVER that are over; forget older ones."""
         over = [each for each in self._active if each.is_over(now)]
-        self.clear(over[:-MAX_OVER])
+        self.clear(over[:-MAX_OVER], now)
         return list(self._active)
 
-    def clear(self, removed: Collection[ActiveFault]) -> None:
-        """Remove these faults."""
+    def clear(self, removed: Collection[ActiveFault], now: float) -> None:
+        """Remove these faults; their time windows end at ``now``, if not earlier."""
+        for each in removed:
+            each.ends = min(each.ends, now)
         self._active = [each for each in self._active if each not in removed]
-
-    def is_active(self, active: ActiveFault, now: float) -> bool:
-        """Return True if the fault was not removed and is active at ``now``."""
-        return active.is_active_at(now) and active in self._active
 
     def match(self, vm: str, route: str, method: str, now: float) -> ActiveFault | None:
         """Return the first fault that applies to this request, and count the request for every matching fault."""

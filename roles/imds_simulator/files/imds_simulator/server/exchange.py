@@ -75,7 +75,7 @@ class ServiceExchange(ABC):
         await self.engine.clock.wait_until(self.now() + self.engine.world.to_wall_seconds(simulated))
 
     def is_fault_active(self) -> bool:
-        return self._active is not None and self.engine.faults.is_active(self._active, self.now())
+        return self._active is not None and self._active.is_active_at(self.now())
 
     async def normal_answer(self, *, arrives: bool = False, conditional: bool = True) -> Reply:
         headers: CIMultiDict[str] = CIMultiDict(self.request.headers)

@@ -37,11 +37,10 @@ const byId = (id) => document.getElementById(id);
 const isReport = byId("data") !== null;
 const limits = {...MORE};
 let state = null;  // the last answer of /state
+const emptyLog = () => ({run: null, line: 0, request: 0, lines: [], answers: [], lastOf: new Map(), newest: new Map()});
 let log = emptyLog();
-
-function emptyLog() {
-  return {run: null, line: 0, request: 0, lines: [], answers: [], lastOf: new Map(), newest: new Map(), faults: new Map()};
-}
+// VM, group, event, fault or entry of the log -> its node, which stays while it is shown
+const shownNodes = new Map();
 
 // -- small parts of the document
 
@@ -61,6 +60,11 @@ function element(tag, className, text) {
 }
 
 const fromTemplate = (id) => byId(id).content.firstElementChild.cloneNode(true);
+
+function nodeOf(key, make) {
+  if (!shownNodes.has(key)) shownNodes.set(key, make());
+  return shownNodes.get(key);
+}
 
 // Makes nodes the children of parent; nodes that stay keep focus, selection and scroll position.
 function arrange(parent, nodes) {
@@ -148,11 +152,10 @@ async function call(method, path, body) {
   return data;
 }
 
-// Runs one request of a form; its error is shown at the form. Until the answer is there the button is disabled.
+// Runs one request of a form; its error is shown at the form. Until the answer is there the button does nothing.
 async function submit(error, button, request, done) {
-  if (button.disabled) return;
-  const focused = document.activeElement;
-  button.disabled = true;
+  if (button.ariaBusy) return;
+  button.ariaBusy = "true";
   try {
     const data = await request();
     setText(error, "");
@@ -161,11 +164,17 @@ async function submit(error, button, request, done) {
     // also an equal text is an alert again
     error.textContent = printable(problem.message);
   } finally {
-    button.disabled = false;
-    // a disabled button loses the focus
-    if (focused === button && document.activeElement === document.body) button.focus();
+    button.ariaBusy = null;
   }
   poll();
+}
+
+function onSubmit(form, request, done) {
+  form.addEventListener("submit", (submitted) => {
+    submitted.preventDefault();
+    const {submitter} = submitted;
+    submit(form.querySelector(".error"), submitter, () => request(form, submitter.value), done);
+  });
 }
 
 // The second click of a double click does nothing: the first one was answered, or another button took its place.
@@ -225,7 +234,6 @@ function matches(name) {
 
 const STEPS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
 const MARK = 16, BAR = 14, LABEL = 17, MAX_LEVELS = 4;
-const rows = new Map();
 
 // The VMs that the form names; a report has no form.
 const selectedVms = () => list(byId("schedule-resources")?.value || "");
@@ -296,8 +304,10 @@ function interruptionsOf(event) {
 // Returns what the picture shows, and its scale: share(moment) is from 0 to 1.
 function pictureOf() {
   const now = state.unix, shown = shownEvents(), marks = marksOf(shown), chosen = eventFilter();
-  const faults = [...log.faults.values()].filter((each) => each.begins <= now && each.begins < each.ends)
-    .map((each) => ({...each, ends: Math.min(each.ends, now)}));
+  // a line of the log has the faults that were cleared
+  const faults = [...state.faults, ...log.lines.flatMap((line) => line.faults || [])].map(({kind, vms, from, to, exhausted}) => {
+    return {kind, vms, begins: seconds(from), ends: Math.min(...[to, exhausted].filter(Boolean).map(seconds))};
+  }).filter((each) => each.begins <= now && each.begins < each.ends).map((each) => ({...each, ends: Math.min(each.ends, now)}));
   const moments = [...shown.map((each) => each.begins), ...[...marks.values()].flat().map((each) => each.moment)];
   const over = shown.map((each) => each.ends || now);
   if (!chosen) moments.push(...faults.map((each) => each.begins));
@@ -424,29 +434,28 @@ function fillTrack(track, vm, picture) {
 
 function makeRow(name) {
   const node = fromTemplate("vm-template"), vm = state.vms[name];
-  const part = (selector) => node.querySelector(selector);
-  const row = {node, box: part("input"), track: part(".track"), answer: part(".answer"), age: part(".age")};
+  const part = (selector) => node.querySelector(selector), box = part("input");
   node.dataset.vm = name;
-  row.box.setAttribute("aria-label", printable(`Select ${name}`));
-  row.box.addEventListener("change", () => {
+  box.setAttribute("aria-label", printable(`Select ${name}`));
+  box.addEventListener("change", () => {
     const others = selectedVms().filter((each) => each !== name);
-    byId("schedule-resources").value = [...others, ...(row.box.checked ? [name] : [])].join(", ");
+    byId("schedule-resources").value = [...others, ...(box.checked ? [name] : [])].join(", ");
   });
   setText(part(".name"), name);
   part(".who").title = printable(`${address(vm)}, resource name ${vm.resource_name}, zone ${vm.zone || "none"}, ` +
     `fault domain ${vm.fault_domain}, document ${vm.scope}`);
-  return row;
+  return node;
 }
 
-function fillRow(row, name, picture) {
-  const answer = log.newest.get(name);
-  row.box.checked = selectedVms().includes(name);
-  row.answer.hidden = !answer;
-  setText(row.answer, answer ? answerText(answer) : "");
-  row.answer.dataset.class = answer && isError(answer) ? "bad" : "good";
-  row.node.classList.toggle("deleted", state.vms[name].removed);
-  setText(row.age, state.vms[name].removed ? "deleted" : answer ? at(answer.to) : "no request yet");
-  fillTrack(row.track, name, picture);
+function fillRow(node, name, picture) {
+  const part = (selector) => node.querySelector(selector), answer = log.newest.get(name), {removed} = state.vms[name];
+  part("input").checked = selectedVms().includes(name);
+  part(".answer").hidden = !answer;
+  setText(part(".answer"), answer ? answerText(answer) : "");
+  part(".answer").dataset.class = answer && isError(answer) ? "bad" : "good";
+  node.classList.toggle("deleted", removed);
+  setText(part(".age"), removed ? "deleted" : answer ? at(answer.to) : "no request yet");
+  fillTrack(part(".track"), name, picture);
 }
 
 function groupHeader(name) {
@@ -470,8 +479,6 @@ function groupFacts(name, members) {
   return facts.join(" · ");
 }
 
-const headers = new Map();
-
 function showTimeline() {
   const picture = pictureOf(), all = Object.keys(state.vms), found = all.filter(matches);
   // VMs with an event are shown first, then those that had one, then those with marks
@@ -479,21 +486,18 @@ function showTimeline() {
   const present = picture.shown.filter((each) => !each.ends);
   const rank = new Map(found.map((vm) => [vm, has(vm, present) ? 0 : has(vm, picture.shown) ? 1 : picture.marks.has(vm) ? 2 : 3]));
   const shown = new Set([...found].sort((one, other) => rank.get(one) - rank.get(other)).slice(0, limits.vms));
-  const nodes = [];
+  const lines = [];
   for (const group of Object.keys(state.groups)) {
     const members = all.filter((vm) => state.vms[vm].group === group), names = members.filter((vm) => shown.has(vm));
     if (!names.length) continue;
-    if (!headers.has(group)) headers.set(group, groupHeader(group));
-    setText(headers.get(group).querySelector(".facts"), groupFacts(group, members));
-    nodes.push(headers.get(group));
+    lines.push(nodeOf(`group ${group}`, () => groupHeader(group)));
+    setText(lines.at(-1).querySelector(".facts"), groupFacts(group, members));
     for (const vm of names) {
-      if (!rows.has(vm)) rows.set(vm, makeRow(vm));
-      fillRow(rows.get(vm), vm, picture);
-      nodes.push(rows.get(vm).node);
+      lines.push(nodeOf(`VM ${vm}`, () => makeRow(vm)));
+      fillRow(lines.at(-1), vm, picture);
     }
   }
-  for (const vm of rows.keys()) if (!shown.has(vm)) rows.delete(vm);
-  arrange(byId("timeline"), nodes);
+  arrange(byId("timeline"), lines);
   showAxis(picture);
   showLegend();
   showMore("vms", found.length - shown.size);
@@ -519,8 +523,6 @@ function showLegend() {
 
 // -- events
 
-const cards = new Map();
-
 function approvers(event) {
   const others = Object.keys(state.vms).filter((name) => {
     const vm = state.vms[name];
@@ -530,19 +532,10 @@ function approvers(event) {
 }
 
 function makeCard(id) {
-  const node = fromTemplate("event-template");
-  const part = (name) => node.querySelector(name);
-  const card = {node, form: part("form"), left: part(".left"), until: part(".until"), progress: part("progress")};
-  const act = (button, action, body = {}) => {
-    return submit(part(".error"), button, () => call("POST", `/events/${encodeURIComponent(id)}/${action}`, body));
-  };
-  card.form.addEventListener("submit", (submitted) => {
-    submitted.preventDefault();
-    act(part(".approve"), "approve", {as: card.form.elements.as.value});
+  const card = fromTemplate("event-template");
+  onSubmit(card.querySelector("form"), (form, action) => {
+    return call("POST", `/events/${encodeURIComponent(id)}/${action}`, action === "approve" ? {as: form.elements.as.value} : {});
   });
-  for (const action of ["cancel", "complete"]) {
-    part(`.${action}`).addEventListener("click", (clicked) => act(clicked.currentTarget, action));
-  }
   return card;
 }
 
@@ -563,8 +556,8 @@ function receivedText(event) {
 }
 
 function fillCard(card, event) {
-  const part = (name) => card.node.querySelector(name), moment = (iso) => (iso ? at(seconds(iso)) : "");
-  card.node.dataset.status = part(".status").dataset.status = event.cancelled ? "Gone" : event.status;
+  const part = (name) => card.querySelector(name), moment = (iso) => (iso ? at(seconds(iso)) : "");
+  card.dataset.status = part(".status").dataset.status = event.cancelled ? "Gone" : event.status;
   setText(part(".name"), event.name);
   setText(part(".type"), event.type);
   setText(part(".status"), event.status === "Gone" ? (event.cancelled ? "cancelled" : "ended") : event.status);
@@ -581,7 +574,7 @@ function fillCard(card, event) {
   const rest = event.resources.length - MAX_TAGS;
   part(".resources").replaceChildren(...event.resources.slice(0, MAX_TAGS).map((name) => element("span", "tag", name)),
     ...(rest > 0 ? [element("span", "soft", `and ${rest} more`)] : []));
-  setOptions(card.form.elements.as, approvers(event));
+  setOptions(part("select"), approvers(event));
   const isStarted = event.status === "Started";
   for (const [action, isShown] of [["approve", event.status === "Scheduled"], ["cancel", !isStarted], ["complete", isStarted]]) {
     const button = part(`.${action}`);
@@ -589,11 +582,11 @@ function fillCard(card, event) {
     button.setAttribute("aria-label", printable(`${button.textContent} ${event.name}`));
   }
   part("label").hidden = event.status !== "Scheduled";
-  card.form.hidden = event.status === "Gone";
-  fillCountdown(card, event);
+  part("form").hidden = event.status === "Gone";
+  fillCountdown(part(".left"), part(".until"), part("progress"), event);
 }
 
-function fillCountdown(card, event) {
+function fillCountdown(remaining, meaning, progress, event) {
   const now = state.unix;
   const [end, until, begin] = {
     Planned: [event.appears_at, "until it appears", null],
@@ -601,29 +594,26 @@ function fillCountdown(card, event) {
     Started: [event.ends_at, "until its end", event.started_at],
   }[event.status] || [null, "", null];
   const left = end ? seconds(end) - now : null;
-  card.left.parentNode.hidden = event.status === "Gone";
-  card.progress.hidden = left === null || !begin;
+  remaining.parentNode.hidden = event.status === "Gone";
+  progress.hidden = left === null || !begin;
   if (left === null) {
-    setText(card.left, "–");
-    setText(card.until, event.status === "Planned" ? "after another event" : "no end is planned");
+    setText(remaining, "–");
+    setText(meaning, event.status === "Planned" ? "after another event" : "no end is planned");
     return;
   }
-  setText(card.left, duration(left * state.speed));
-  setText(card.until, until + (state.speed !== 1 && !state.manual ? ` (${duration(left)} real)` : ""));
-  if (begin) {
-    const all = seconds(end) - seconds(begin);
-    card.progress.value = all > 0 ? Math.min(1, Math.max(0, 1 - left / all)) : 1;
-    card.progress.setAttribute("aria-label", `time ${until}`);
-  }
+  setText(remaining, duration(left * state.speed));
+  setText(meaning, until + (state.speed !== 1 && !state.manual ? ` (${duration(left)} real)` : ""));
+  progress.max = seconds(end) - seconds(begin);
+  progress.value = now - seconds(begin);
+  progress.setAttribute("aria-label", `time ${until}`);
 }
 
 function showCards(parent, events) {
-  const nodes = events.map((event) => {
-    if (!cards.has(event.id)) cards.set(event.id, makeCard(event.id));
-    fillCard(cards.get(event.id), event);
-    return cards.get(event.id).node;
-  });
-  arrange(parent, nodes);
+  arrange(parent, events.map((event) => {
+    const card = nodeOf(`event ${event.name}`, () => makeCard(event.id));
+    fillCard(card, event);
+    return card;
+  }));
 }
 
 function showEvents() {
@@ -637,7 +627,6 @@ function showEvents() {
   showCards(byId("ended-events"), ended.slice(0, limits.ended));
   // a hidden button cannot keep the focus
   if (card && !focused.offsetParent) ([...card.querySelectorAll("button, select")].find((each) => each.offsetParent) || byId("events")).focus();
-  for (const [id, card] of cards) if (!card.node.isConnected) cards.delete(id);
   byId("no-events").hidden = live.length > 0 || (isReport && ended.length > 0);
   setText(byId("no-events"), isReport ? "Nothing happened: there was no event." : "There is no event.");
   showMore("events", live.length - limits.events);
@@ -649,23 +638,11 @@ function showEvents() {
 
 // -- faults
 
-function keepFaults(answer) {
-  const keep = ({number, kind, vms, from, to, exhausted}, latest) => {
-    const ends = Math.min(...[to, exhausted].filter(Boolean).map(seconds), latest);
-    log.faults.set(number, {kind, vms, begins: seconds(from), ends});
-  };
-  for (const fault of answer.faults) keep(fault, Infinity);
-  for (const line of answer.lines.filter((each) => each.what === "faults-cleared")) {
-    for (const fault of line.faults || []) keep(fault, seconds(line.time));
-  }
-}
-
 function showFaults() {
   const now = state.unix;
   const faults = state.faults.filter((fault) => !fault.to || seconds(fault.to) > now);
-  const shown = new Map([...byId("faults").children].map((row) => [row.dataset.number, row]));
   arrange(byId("faults"), faults.map((fault) => {
-    const row = shown.get(String(fault.number)) || faultRow(fault);
+    const row = nodeOf(`fault ${fault.number}`, () => faultRow(fault));
     const until = (iso) => duration((seconds(iso) - now) * state.speed);
     const left = fault.exhausted ? "had its last request" : fault.to ? `${until(fault.to)} left` : "until cleared";
     setText(row.querySelector(".left"), seconds(fault.from) > now ? `begins in ${until(fault.from)}` : left);
@@ -679,7 +656,6 @@ function showFaults() {
 
 function faultRow(fault) {
   const row = element("li");
-  row.dataset.number = fault.number;
   const requests = fault.first > 1 || fault.last ? ` · requests ${fault.first} to ${fault.last || "…"}` : "";
   const remove = element("button", "", "Remove");
   remove.type = "button";
@@ -766,20 +742,22 @@ function keepLog(answer) {
   answer.answers.forEach(keepAnswer);
   log.lines = log.lines.slice(-MAX_KEPT);
   log.answers = log.answers.slice(-MAX_KEPT);
-  keepFaults(answer);
 }
 
-function fillEntry(entry) {
-  if (!entry.node) {
-    entry.node = element("li");
-    entry.node.dataset.kind = entry.isBad ? "fault" : entry.kind;
-    entry.node.append(element("time", "soft"), element("strong", "what", entry.what), element("span", "vm", entry.vm),
-      element("span", "of", entry.event), element("span", "text"));
-    entry.node.firstChild.title = utc(entry.moment);
-  }
-  setText(entry.node.firstChild, at(entry.moment));
-  setText(entry.node.lastChild, entryText(entry));
-  return entry.node;
+function makeEntry(entry) {
+  const node = element("li");
+  node.dataset.kind = entry.isBad ? "fault" : entry.kind;
+  node.append(element("time", "soft"), element("strong", "what", entry.what), element("span", "vm", entry.vm),
+    element("span", "of", entry.event), element("span", "text"));
+  node.firstChild.title = utc(entry.moment);
+  return node;
+}
+
+function filledEntry(entry) {
+  const node = nodeOf(entry, () => makeEntry(entry));
+  setText(node.firstChild, at(entry.moment));
+  setText(node.lastChild, entryText(entry));
+  return node;
 }
 
 function showLog() {
@@ -788,7 +766,7 @@ function showLog() {
   const isShown = (entry) => (!kind || entry.kind === kind || (kind === "fault" && entry.isBad)) && (!chosen || entry.event === chosen) &&
     (!isFiltered || names.has(entry.vm) || (entry.vms || []).some((vm) => names.has(vm)));
   const found = [...log.lines.map((line) => line.entry), ...log.answers].filter(isShown).sort((one, other) => other.moment - one.moment);
-  arrange(byId("log"), found.slice(0, limits.log).map(fillEntry));
+  arrange(byId("log"), found.slice(0, limits.log).map(filledEntry));
   setText(byId("log-count"), found.length);
   const filters = [...(isFiltered ? ["the VMs of the filter above"] : []), ...(chosen ? [`the event ${chosen}`] : [])];
   setText(byId("log-filter"), filters.length ? `Only of ${filters.join(" and ")}.` : "");
@@ -815,12 +793,7 @@ function show() {
   showEvents();
   showFaults();
   showLog();
-}
-
-function forget() {
-  log = emptyLog();
-  for (const each of [rows, headers, cards]) each.clear();
-  for (const id of ["timeline", "live-events", "ended-events", "faults", "log"]) byId(id).replaceChildren();
+  for (const [key, node] of shownNodes) if (!node.isConnected) shownNodes.delete(key);
 }
 
 function take(answer) {
@@ -841,57 +814,42 @@ function take(answer) {
 
 // -- polls
 
-let timer = 0;
-let isPolling = false;
-let isPollWanted = false;
+let poll = () => {};  // asks at once instead of after POLL
 
 function setConnection(text, kind) {
   byId("connection").dataset.state = kind;
   setText(byId("connection"), text);
 }
 
-const ask = () => call("GET", `/state?after_line=${log.line}&after_request=${log.request}`);
+async function update() {
+  const answer = await call("GET", `/state?after_line=${log.line}&after_request=${log.request}`);
+  if (log.run !== null && answer.run !== log.run) {
+    announce("The simulator was started again");
+    // numbers begin again
+    state = null;
+    log = emptyLog();
+    shownNodes.clear();
+    return poll();
+  }
+  if (log.run === null) await loadForms();
+  take(answer);
+  setConnection("open", "open");
+}
 
-// Polls now, and then once a second. A tab that is not visible does not poll.
-async function poll() {
-  isPollWanted = isPolling;
-  if (isPolling || document.hidden) return;
-  isPolling = true;
-  clearTimeout(timer);
-  try {
-    let answer = await ask();
-    const isNew = answer.run !== log.run;
-    if (isNew && log.run !== null) {
-      // numbers begin again
-      announce("The simulator was started again");
-      forget();
-      answer = await ask();
-    }
-    if (isNew) await loadForms();
-    take(answer);
-    setConnection("open", "open");
-  } catch (problem) {
-    setConnection(`lost: ${problem.message}`, "lost");
-  } finally {
-    isPolling = false;
-    timer = setTimeout(poll, isPollWanted ? 0 : POLL);
+// A tab that is not visible does not ask.
+async function updateAgainAndAgain() {
+  for (;;) {
+    const wanted = new Promise((resolve) => { poll = resolve; });
+    if (!document.hidden) await update().catch((problem) => setConnection(`lost: ${problem.message}`, "lost"));
+    await Promise.race([wanted, new Promise((resolve) => setTimeout(resolve, POLL))]);
   }
 }
 
 // -- forms
 
-function onSubmit(id, request, done) {
-  byId(id).addEventListener("submit", (submitted) => {
-    submitted.preventDefault();
-    const form = submitted.currentTarget;
-    submit(byId(`${id}-error`), form.querySelector("button"), () => request(form), done);
-  });
-}
-
-onSubmit("advance", (form) => call("POST", "/advance", {seconds: form.elements.seconds.value.trim()}));
-
-onSubmit("schedule", (form) => call("POST", "/events", filled(form, eventKeys())), () => { byId("schedule-name").value = ""; });
-onSubmit("inject", (form) => call("POST", "/faults", filled(form, faultKeys())));
+onSubmit(byId("advance"), (form) => call("POST", "/advance", {seconds: form.elements.seconds.value.trim()}));
+onSubmit(byId("schedule"), (form) => call("POST", "/events", filled(form, eventKeys())), () => { byId("schedule-name").value = ""; });
+onSubmit(byId("inject"), (form) => call("POST", "/faults", filled(form, faultKeys())));
 
 byId("schedule").addEventListener("input", show);
 byId("inject-kind").addEventListener("change", showKind);
@@ -909,6 +867,6 @@ if (isReport) {
   byId("ended").open = true;
   take(JSON.parse(byId("data").textContent));
 } else {
-  document.addEventListener("visibilitychange", poll);
-  poll();
+  document.addEventListener("visibilitychange", () => poll());
+  updateAgainAndAgain();
 }
