@@ -122,7 +122,7 @@ def event_state(event: SimulatedEvent, ids: ResourceIds) -> dict[str, Any]:
     ``acknowledge_path``: a POST to this path of the control address acknowledges the event by Azure Resource Manager.
     """
     content = event.content
-    resource = quote(ids.event_id(event.group, content.resources, event.id)) if event.visible else ""
+    resource = quote(ids.event_id(content.resources[0], event.id)) if event.visible else ""
     return {
         "name": event.name,
         "id": event.id,

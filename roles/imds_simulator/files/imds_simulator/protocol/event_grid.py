@@ -48,7 +48,7 @@ def notification(
     status = _ENDS.get(occurrence.kind, snapshot.status)
     resources = snapshot.content.resources
     place = ids.identity(resources[0])
-    subject = ids.event_id(occurrence.group, resources, occurrence.event_id)
+    subject = ids.event_id(resources[0], occurrence.event_id)
     data = {
         "resourceInfo": {
             "id": subject,

@@ -17,8 +17,9 @@ class ResourceIds:
     """The resource ids of ``groups``. Ids are equal in any letter case."""
 
     def __init__(self, groups: Mapping[str, Group]) -> None:
-        self._groups = groups
         self._identities = {vm.name: identity_of(group, vm) for group in groups.values() for vm in group.vms}
+        # VM name -> type and name of the resource to which its events belong
+        self._owners: dict[str, tuple[str, str]] = {}
         # (subscription, resource group, type, name), all in lower case -> the VMs of that resource
         self._vms: dict[tuple[str, ...], list[Vm]] = {}
         for group in groups.values():
@@ -27,6 +28,7 @@ class ResourceIds:
                 names = [(VIRTUAL_MACHINES, vm.resource_name)]
                 if group.kind == "scale_set":
                     names.append((SCALE_SETS, group.name))
+                self._owners[vm.name] = names[-1]
                 for kind, name in names:
                     key = _folded(identity.subscription, identity.resource_group, kind, name)
                     self._vms.setdefault(key, []).append(vm)
@@ -43,19 +45,11 @@ class ResourceIds:
         """Return the VMs of a resource; empty if it does not exist. ``kind`` is its type below Microsoft.Compute."""
         return self._vms.get(_folded(subscription, resource_group, kind, name), ())
 
-    def event_id(self, group: str, vms: Sequence[str], event_id: str) -> str:
-        """Return the resource id of an event.
-
-        The event belongs to the scale set, else to the first VM of its Resources. ``group`` is the name of the group in
-        the scenario; ``vms`` are the names of the affected VMs.
-        """
-        first = next(each for each in self._groups[group].vms if each.name == vms[0])
-        if self._groups[group].kind == "scale_set":
-            resource = f"{SCALE_SETS}/{group}"
-        else:
-            resource = f"{VIRTUAL_MACHINES}/{first.resource_name}"
-        provider = self.identity(first.name).compute_provider
-        return f"{provider}{resource}/providers/microsoft.maintenance/scheduledevents/{event_id.lower()}"
+    def event_id(self, vm: str, event_id: str) -> str:
+        """Return the resource id of an event, which belongs to the scale set of its first VM, else to that ``vm``."""
+        kind, name = self._owners[vm]
+        provider = self.identity(vm).compute_provider
+        return f"{provider}{kind}/{name}/providers/microsoft.maintenance/scheduledevents/{event_id.lower()}"
 
 
 def _folded(*parts: str) -> tuple[str, ...]:
