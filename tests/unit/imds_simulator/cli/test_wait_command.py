@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import socket
 from types import SimpleNamespace
+from urllib.parse import quote
 
 import pytest
 
@@ -88,6 +89,15 @@ def test_a_state_that_can_no_longer_come_ends_at_once(sim, event, wait, action, 
     else:
         sim.post(f"/events/{event}/{action}")
     assert wait(event, "--until", until) == (1, f"imds_simulator: event {event}: {problem}\n")
+
+
+def test_a_name_with_control_characters_does_not_reach_the_terminal(sim, wait):
+    name, shown = "odd\x1b[2J", "odd\\x1b[2J"
+    sim.post("/events", {**REBOOT, "name": name})
+    problem = f"imds_simulator: event {shown}: it is Scheduled and not approved after 0s\n"
+    assert wait(name, "--until", "approved", "--timeout", "0") == (3, problem)
+    sim.post(f"/events/{quote(name)}/approve")
+    assert wait(name, "--until", "approved")[1].startswith(f"{shown} had been approved at ")
 
 
 def test_the_begin_of_an_event_id_names_the_event_if_it_is_the_only_one(sim, wait):

@@ -7,6 +7,8 @@ from __future__ import annotations
 import os
 import sys
 
+from ..printable_text import printable
+
 _CONSOLE_SCRIPT = "imds-simulator"
 
 
@@ -16,5 +18,5 @@ def program_name() -> str:
 
 
 def print_problem(text: str) -> None:
-    """Print ``text`` on stderr after the name of the program."""
-    print(f"{program_name()}: {text}", file=sys.stderr, flush=True)
+    """Print ``text``, which may have names of a scenario, as a line on stderr after the name of the program."""
+    print(f"{program_name()}: {printable(text)}", file=sys.stderr, flush=True)

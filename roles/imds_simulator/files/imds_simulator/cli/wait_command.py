@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from ..printable_text import printable
 from ..times import duration_text, parse_duration
 from ..value_types import one_of
 from .control_client import TIMEOUT, Call, send
@@ -56,10 +57,10 @@ def main(arguments: Sequence[str]) -> int:
         waited = time.monotonic() - began
         if status == 200:
             if reached := _reached(options.until, answer):
-                if is_first:
-                    print(f"{answer['name']} {_PERFECT[options.until]} at {reached}")
-                else:
-                    print(f"{answer['name']} {options.until} after {waited:.1f} s")
+                text = f"{_PERFECT[options.until]} at {reached}"
+                if not is_first:
+                    text = f"{options.until} after {waited:.1f} s"
+                print(printable(f"{answer['name']} {text}"))
                 return 0
             state = "cancelled" if answer["cancelled"] else answer["status"]
             problem = f"event {answer['name']}: it is {state} and not {options.until}"
