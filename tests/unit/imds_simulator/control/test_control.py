@@ -151,6 +151,15 @@ def test_fail_adds_a_started_event(sim):
 
 
 def test_unknown_events_and_paths_are_404_with_json(sim):
+def test_line_of_an_approval_by_a_vm_has_this_vm_alone(frozen_simulator):
+    sim = frozen_simulator
+    event = sim.schedule(type="Freeze", resources=["vm1", "vm2"], hold=True)["id"]
+    for approver in ("vm1", "control-plane"):
+        sim.post(f"/events/{event}/approve", {"as": approver})
+    lines = sim.log(what="approved")[-2:]
+    assert [(line["by"], line.get("resources")) for line in lines] == [("vm1", None), ("control-plane", ["vm1", "vm2"])]
+
+
     assert "nothing" in expect_error(404, sim.post, "/events/nothing/cancel")
     expect_error(404, sim.post, "/notes", {"vm": "vm1", "what": "prepared", "event": "nothing"})
     expect_error(404, sim.get, "/nowhere")

@@ -127,7 +127,9 @@ def approve(world: World, event: SimulatedEvent, by: str, moment: float) -> list
         event.approved_at = moment
     if world.knobs.approve_changes_incarnation:
         world.bump_incarnation(world.scopes_showing(event))
-    return [occurrence(event, moment, "approved", by=by)]
+    approved = occurrence(event, moment, "approved", by=by)
+    # thousands of VMs may approve an event of thousands, and each such line is about one of them
+    return [replace(approved, detail={"type": event.content.type, "by": by}) if by in world.vms else approved]
 
 
 def step_incarnation(world: World, step: IncarnationStep, moment: float) -> list[Occurrence]:
