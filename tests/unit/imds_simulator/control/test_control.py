@@ -147,6 +147,7 @@ def test_fail_adds_a_started_event(sim):
     assert sim.post("/fail", {"resources": ["vm1", "vm2"], "type": "Redeploy"})["type"] == "Redeploy"
     assert visible_statuses(sim) == ["Started", "Started"]
     assert "resources" in expect_error(400, sim.post, "/fail", {})
+    assert "either vm or resources" in expect_error(400, sim.post, "/fail", {"vm": "vm2", "resources": ["vm1"]})
     assert "starts: is hardware_failure here" in expect_error(400, sim.post, "/fail", {"vm": "vm2", "starts": "notice"})
 
 

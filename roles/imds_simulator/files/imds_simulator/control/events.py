@@ -96,8 +96,8 @@ class EventRoutes:
         """Add a Started event for failed hardware under ``vm`` or ``resources`` (reference 2.1 transition 4)."""
         body = await json_object(request)
         vm = body.pop("vm", None)
-        if vm is not None:
-            body.setdefault("resources", [vm])
+        if vm is not None and body.setdefault("resources", [vm]) != [vm]:
+            raise BadRequest("vm: give either vm or resources, not both")
         if body.setdefault("starts", HARDWARE_FAILURE) != HARDWARE_FAILURE:
             raise BadRequest(f"starts: is {HARDWARE_FAILURE} here; POST /events has the other values")
         return self._schedule(read_value(EventPlan, body, self._problems))
