@@ -89,7 +89,7 @@ def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
         ("--vms a,A", "--vms: a has the name A already; names are compared in any letter case (reference 3.2.4)"),
         ("knob etag strict=on", "knob etag: without a value among knobs to set; "),
         ("--vm vm1", "--vm: there is no such option (did you mean --vms?)"),
-        ("--scenario live-migration --source vm9=10.0.0.1", "there is no VM vm9 (did you mean vm2?); there are vm1"),
+        ("--scenario live-migration --source vm9=10.0.0.1", "--source: there is no VM vm9 (did you mean vm2?)"),
         ("--scenario live-migration --source vm1=::1 --source vm2=0:0:0:0:0:0:0:1", "vm1 has the address ::1 already"),
         ("--source vm1=here", "--source: 'here' does not appear to be an IPv4 or IPv6 address"),
         (

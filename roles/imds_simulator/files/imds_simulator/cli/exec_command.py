@@ -14,7 +14,7 @@ from ..namespace.outside import start_inside
 from ..scenario.groups import Address, Vm
 from ..server.listeners import ListenAddress, Listener
 from ..simulator import RunningSimulator
-from ..suggestions import suggestion
+from ..suggestions import unknown
 from .commands import EXEC
 from .options import http_address
 from .output import discard, print_err
@@ -49,7 +49,7 @@ def _vm(wanted: str | None, simulator: RunningSimulator) -> Vm:
     vms = simulator.engine.world.vms
     name = wanted or simulator.engine.scenario.default_vm or next(iter(vms))
     if name not in vms:
-        raise UsageError(f"--imds-vm: there is no VM {name}{suggestion(name, vms)}; there are {', '.join(sorted(vms))}")
+        raise UsageError(f"--imds-vm: {unknown('VM', name, vms)}")
     return vms[name]
 
 

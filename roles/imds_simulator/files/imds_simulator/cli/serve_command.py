@@ -25,7 +25,7 @@ from ..scenario.knobs import KnobError, change_knobs
 from ..scenario.plans import Scenario
 from ..server.listeners import CannotListen, conflict, listen_addresses
 from ..simulator import RunningSimulator, ServerOptions, run_simulator
-from ..suggestions import suggestion
+from ..suggestions import unknown
 from .output import discard, finish_writing, print_out, start_writing
 from .program import program_name
 from .run_report import write_report
@@ -104,7 +104,7 @@ def _with_sources(scenario: Scenario, sources: Mapping[str, str]) -> Scenario:
     names = [vm.name for group in scenario.groups for vm in group.vms]
     for name in sources:
         if name not in names:
-            raise UsageError(f"--source: there is no VM {name}{suggestion(name, names)}; there are {', '.join(names)}")
+            raise UsageError(f"--source: {unknown('VM', name, names)}")
 
     def identified(vm: Vm) -> Vm:
         return dataclasses.replace(vm, source=sources[vm.name], listen=None) if vm.name in sources else vm

@@ -23,7 +23,7 @@ from ..server.activity_log import KINDS
 from ..server.arm_handler import ArmHandler
 from ..server.engine import Engine
 from ..server.listeners import Listeners
-from ..suggestions import suggestion
+from ..suggestions import suggestion, unknown
 from ..times import iso
 from ..value_types import DURATION, TEXT, integer, one_of
 from . import MARK
@@ -182,7 +182,7 @@ class SimulatorRoutes:
 
         def problems(query: RequestsQuery) -> Found:
             if query.vm and query.vm not in vms:
-                yield ("vm",), f"there is no VM {query.vm!r}{suggestion(query.vm, vms)}"
+                yield ("vm",), unknown("VM", query.vm, vms)
 
         query, log = read_query(request, RequestsQuery, problems), self._engine.activity_log
         found = [each for each in log.requests_after(query.after) if query.vm in (None, each.vm)]
@@ -244,4 +244,4 @@ class SimulatorRoutes:
         if isinstance(body, IncarnationStep) and body.at:
             yield ("at",), "not allowed; the control API changes the incarnation immediately"
         if body.group not in groups:
-            yield ("group",), f"there is no group {body.group!r}; there are {', '.join(groups)}"
+            yield ("group",), unknown("group", body.group, groups)

@@ -19,7 +19,7 @@ from ..scenario.checks import event_problems, moved_problems, past_moments
 from ..scenario.plans import HARDWARE_FAILURE, Change, EventPlan
 from ..scenario.warnings import event_warnings
 from ..server.engine import Engine
-from ..suggestions import suggestion
+from ..suggestions import unknown
 from ..value_types import TEXT, text
 from .request_body import BadRequest, json_object, read_body, read_value
 from .state import event_state
@@ -172,7 +172,7 @@ class EventRoutes:
 
         def problems(note: Note) -> Found:
             if note.vm not in world.vms:
-                yield ("vm",), f"there is no VM {note.vm!r}{suggestion(note.vm, world.vms)}"
+                yield ("vm",), unknown("VM", note.vm, world.vms)
 
         note = await read_body(request, Note, problems)
         self._engine.settle()

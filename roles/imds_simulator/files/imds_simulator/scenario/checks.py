@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from ..faults.fault import ROUTES, Fault
 from ..keys import Found, Path, dotted
 from ..moments import Moment, When
-from ..suggestions import suggestion
+from ..suggestions import suggestion, unknown
 from ..times import iso
 from .answers import Answer
 from .groups import Group, Vm
@@ -17,7 +17,6 @@ from .plans import EventPlan, Scenario
 
 # seconds: a caller that names the present time, in whole minutes too, means now
 TOLERANCE = 60.0
-_MOST_SHOWN = 20
 
 
 def scenario_problems(scenario: Scenario, now: float) -> Found:
@@ -31,7 +30,7 @@ def scenario_problems(scenario: Scenario, now: float) -> Found:
     yield from _names_of_events(scenario.events)
     for step in scenario.incarnations:
         if step.group not in groups:
-            yield (*step.place, "group"), _unknown("group", step.group, groups)
+            yield (*step.place, "group"), unknown("group", step.group, groups)
     for answer in scenario.answers:
         yield from _below(answer.place, _answer_problems(answer, groups, vms))
     routes = {answer.route for answer in scenario.answers}
@@ -43,7 +42,7 @@ def scenario_problems(scenario: Scenario, now: float) -> Found:
             text = f"{moment} is an absolute time; with begin: first_request write a duration since that request"
             yield path, text
     if scenario.default_vm is not None and scenario.default_vm not in vms:
-        yield ("default_vm",), _unknown("VM", scenario.default_vm, vms)
+        yield ("default_vm",), unknown("VM", scenario.default_vm, vms)
 
 
 def event_problems(event: EventPlan, groups: Mapping[str, Group], vms: Mapping[str, Vm]) -> Found:
@@ -71,7 +70,7 @@ def fault_problems(fault: Fault, vms: Mapping[str, Vm], routes: Collection[str])
         yield ("route",), f"{route!r} is not one of {', '.join(known)}{suggestion(route, known)}"
     for name in fault.window.vms:
         if name not in vms:
-            yield ("vm",), _unknown("VM", name, vms)
+            yield ("vm",), unknown("VM", name, vms)
         elif not fault.effect.is_per_request and vms[name].source:
             yield ("vm",), f"{name} is identified by source address; its connections cannot be refused; use reset"
 
@@ -102,7 +101,7 @@ def _answer_problems(answer: Answer, groups: Mapping[str, Group], vms: Mapping[s
     ):
         for name in names:
             if name not in known:
-                yield (key,), _unknown(what, name, known)
+                yield (key,), unknown(what, name, known)
 
 
 def _moments(scenario: Scenario) -> Iterator[tuple[Path, Moment]]:
@@ -125,7 +124,7 @@ def _resources(names: tuple[str, ...], path: Path, groups: Mapping[str, Group], 
     known = [vms[name] for name in names if name in vms]
     for index, name in enumerate(names):
         if name not in vms:
-            yield (*path, index), _unknown("VM", name, vms)
+            yield (*path, index), unknown("VM", name, vms)
         elif vms[name].group != known[0].group:
             yield (
                 (*path, index),
@@ -144,7 +143,7 @@ def _names_of_events(events: Iterable[EventPlan]) -> Found:
             yield (*event.place, "name"), f"{dotted(first.place)} has the name {event.name} already"
     for event in events:
         if event.after is not None and event.after not in by_name:
-            yield (*event.place, "after"), _unknown("event", event.after, by_name)
+            yield (*event.place, "after"), unknown("event", event.after, by_name)
         elif _waits_for_itself(event, by_name):
             yield (*event.place, "after"), "these events wait for each other"
 
@@ -156,12 +155,6 @@ def _waits_for_itself(event: EventPlan, by_name: Mapping[str, EventPlan]) -> boo
         if at is event:
             return True
     return False
-
-
-def _unknown(what: str, name: str, known: Collection[str]) -> str:
-    shown = sorted(known)
-    hint = suggestion(name, shown) or (f"; there are {', '.join(shown)}" if len(shown) <= _MOST_SHOWN else "")
-    return f"there is no {what} {name}{hint}"
 
 
 def _below(place: Path, found: Iterable[tuple[Path, str]]) -> Found:
