@@ -174,10 +174,18 @@ def ports(start_process):
         yield {"control": sim.control, "vm": sim.endpoints["web_1"], "nothing": f"http://127.0.0.1:{port}"}
 
 
+@pytest.mark.parametrize("control", ["https://127.0.0.1:1", "http://127.0.0.1:1/simulator", "http://here/simulator"])
+def test_a_control_api_that_join_cannot_relay_is_refused(control, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["join", "--vm", "web_1", "--control", control, "--", "true"])
+    err = capsys.readouterr().err
+    assert err.startswith("imds_simulator: --control: ") and "; join relays no other connections" in err
+
+
 @pytest.mark.parametrize(
     "vm, control, token, problem",
     [
-        ("web1", "control", TOKEN, "--vm: the simulator at {} has no VM web1 (did you mean web_1?); it has web_0, "),
+        ("web1", "control", TOKEN, "--vm: {}: there is no VM web1 (did you mean web_1?)"),
         ("web_1", "control", "another-token", "the token is missing or wrong"),
         ("web_1", "vm", TOKEN, "{}: its answer is not that of a simulator of this version"),
         ("web_1", "nothing", TOKEN, "no control API at {}: Connection refused"),

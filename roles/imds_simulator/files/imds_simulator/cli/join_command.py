@@ -11,16 +11,16 @@ import signal
 import socket
 from collections.abc import Sequence
 from types import SimpleNamespace
-from urllib.parse import urlsplit
 
 from ..namespace.messages import IMDS_ADDRESS, IMDS_PORT
 from ..namespace.outside import start_inside
 from ..namespace.processes import kill_processes, network_of
 from ..namespace.refusal import CannotEnter
 from ..namespace.relay import relay
-from ..suggestions import suggestion
+from ..scenario.groups import Address
+from ..suggestions import unknown
 from .control_client import get_state
-from .options import REMOVED_IMDS_OPTIONS, control_options
+from .options import REMOVED_IMDS_OPTIONS, control_options, http_address
 from .parsing import Command, fail, option
 from .program import print_problem, program_name
 from .running import Process, environment_of, parse_with_command, run_command
@@ -55,25 +55,28 @@ that deletes the VM ends all processes of that network by SIGKILL: exit code 137
 def main(arguments: Sequence[str]) -> int:
     """Run the verb with ``arguments`` and return the exit code of the command, or 2 if it has no VM to join."""
     options, command = parse_with_command(_COMMAND, arguments)
+    try:
+        control = http_address(options.control)
+    except ValueError as error:
+        fail(f"--control: {error}; join relays no other connections")
     address, source = _addresses(options)
     try:
-        return asyncio.run(_join(options, address, (source, 0) if source else None, command))
+        return asyncio.run(_join(options, address, (source, 0) if source else None, control, command))
     except CannotEnter as error:
         fail(str(error))
 
 
-def _addresses(options: SimpleNamespace) -> tuple[tuple[str, int], str]:
+def _addresses(options: SimpleNamespace) -> tuple[Address, str]:
     """Return the address of the VM, and the one from which it sends its requests; empty: any."""
     status, state = get_state(options)
     if status != 200:
         fail(state)
     name, vms = options.vm, state["vms"]
     if name not in vms:
-        known = ", ".join(sorted(vms))
-        fail(f"--vm: the simulator at {options.control} has no VM {name}{suggestion(name, vms)}; it has {known}")
+        fail(f"--vm: {options.control}: {unknown('VM', name, vms)}")
     if vms[name]["removed"]:
         fail(f"--vm: {name} was deleted; choose another VM")
-    address, source = _address(vms[name]["endpoint"]), vms[name]["source"] or ""
+    address, source = http_address(vms[name]["endpoint"]), vms[name]["source"] or ""
     if source:
         try:
             socket.create_connection(address, _TIMEOUT, (source, 0)).close()
@@ -82,17 +85,11 @@ def _addresses(options: SimpleNamespace) -> tuple[tuple[str, int], str]:
     return address, source
 
 
-def _address(url: str) -> tuple[str, int]:
-    parts = urlsplit(url)
-    return parts.hostname or "", parts.port or 80
-
-
 async def _join(
-    options: SimpleNamespace, address: tuple[str, int], local: tuple[str, int] | None, command: Sequence[str]
+    options: SimpleNamespace, address: Address, local: tuple[str, int] | None, control: Address, command: Sequence[str]
 ) -> int:
     """Run ``command`` where 169.254.169.254 is ``address``, and the control API has its port; return the exit code."""
-    control = _address(options.control)
-    inside = [(IMDS_ADDRESS, IMDS_PORT), ("127.0.0.1", control[1])]
+    inside = [(IMDS_ADDRESS, IMDS_PORT), ("127.0.0.1", control.port)]
     relays: list[asyncio.AbstractServer] = []
     networks: list[int] = []
     watchers: list[asyncio.Task[None]] = []
@@ -108,7 +105,7 @@ async def _join(
         return process
 
     url = f"http://{IMDS_ADDRESS}"
-    environment = environment_of(url, {options.vm: url}, f"http://127.0.0.1:{control[1]}", options.control_token)
+    environment = environment_of(url, {options.vm: url}, f"http://127.0.0.1:{control.port}", options.control_token)
     return await run_command(start, command[0], in_own_session=True)
 
 

@@ -33,7 +33,7 @@ def parse_address(text: str) -> Address:
     host, colon, port = text.rpartition(":")
     host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     is_port = port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536
-    if not colon or not host or not is_port:
+    if not colon or not host or "/" in host or not is_port:
         raise ValueError(f"{text!r} is not HOST:PORT")
     return Address(host, int(port))
 
