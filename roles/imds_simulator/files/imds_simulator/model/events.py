@@ -85,7 +85,6 @@ class SimulatedEvent:
     not_before: int = 0
     released_at: float = math.inf
     approvals: dict[str, float] = field(default_factory=dict)
-    approved_at: float | None = None
     started_at: float | None = None
     ends_at: float = math.inf
     gone_at: float | None = None
@@ -107,6 +106,11 @@ class SimulatedEvent:
     def visible(self) -> bool:
         """True while the event is in the document."""
         return self.status in (SCHEDULED, STARTED)
+
+    @property
+    def approved_at(self) -> float | None:
+        """The moment of the first approval, None without one."""
+        return next(iter(self.approvals.values()), None)
 
     @property
     def is_terminate(self) -> bool:

@@ -160,10 +160,11 @@ class Simulation:
         for each in self.world.batch(event):
             if each.status == SCHEDULED:
                 # of a thousand events without an approval one is examined
-                if each.approved_at is None:
+                approved_at = each.approved_at
+                if approved_at is None:
                     return each
-                if each.approved_at > latest_approval:
-                    latest, latest_approval = each, each.approved_at
+                if approved_at > latest_approval:
+                    latest, latest_approval = each, approved_at
         return latest
 
     def apply_knobs(self, knobs: Knobs, now: float = -math.inf) -> None:
@@ -178,7 +179,8 @@ def _start_moment(event: SimulatedEvent, deciding: SimulatedEvent, world: World)
     Needed are the approval of the event, the release by the other tenants on the hardware (reference 2.2.3), and for
     a delete operation the approval of the event that decides (reference 2.2.8).
     """
-    if not world.knobs.approval_shortens or event.approved_at is None or deciding.approved_at is None:
+    approved_at, decided_at = event.approved_at, deciding.approved_at
+    if not world.knobs.approval_shortens or approved_at is None or decided_at is None:
         return float(event.not_before)
-    approved = max(event.released_at, event.approved_at, deciding.approved_at)
+    approved = max(event.released_at, approved_at, decided_at)
     return min(approved + world.to_wall_seconds(world.knobs.start_delay), float(event.not_before))

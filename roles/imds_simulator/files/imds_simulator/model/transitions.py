@@ -123,8 +123,6 @@ def approve(world: World, event: SimulatedEvent, by: str, moment: float) -> list
     if event.status != SCHEDULED or by in event.approvals:
         return []
     event.approvals[by] = moment
-    if event.approved_at is None:
-        event.approved_at = moment
     if world.knobs.approve_changes_incarnation:
         world.bump_incarnation(world.scopes_showing(event))
     approved = occurrence(event, moment, "approved", by=by)
@@ -168,7 +166,7 @@ def _edit(world: World, event: SimulatedEvent, requested: Change, moment: float)
         return start(world, event, moment, "changed")
     if requested.status == SCHEDULED and event.status == STARTED:
         # documented as impossible (reference 2.1 "backward"); clients must handle it
-        event.status, event.approvals, event.approved_at = SCHEDULED, {}, None
+        event.status, event.approvals = SCHEDULED, {}
     if event.visible and before != _visible_state(world, event):
         scopes += [scope for scope in world.scopes_showing(event) if scope not in scopes]
         world.bump_incarnation(scopes)

@@ -53,9 +53,13 @@ class Scope:
     revision: int = 0
     enabled_at: float | None = None
     hidden_until: float = math.inf
-    events_hidden: bool = False
     last_request: float | None = None
     forced_idle: bool = False
+
+    @property
+    def events_hidden(self) -> bool:
+        """True while the events are hidden, after the service was enabled (reference 4.1.2)."""
+        return self.hidden_until < math.inf
 
     def count_change(self, step: int) -> None:
         """Count one visible change (reference 2.5.1)."""
@@ -64,8 +68,8 @@ class Scope:
         self.revision += 1
 
     def reveal_events(self) -> None:
-        """Show the events that were hidden after the service was enabled (reference 4.1.2)."""
-        self.events_hidden, self.hidden_until = False, math.inf
+        """Show the events that were hidden."""
+        self.hidden_until = math.inf
         self.revision += 1
 
 
@@ -200,9 +204,8 @@ class World:
         if expired and self.knobs.incarnation_reset:
             scope.incarnation = scope.first_incarnation
         scope.enabled_at = now + self.to_wall_seconds(self.knobs.enable_delay)
-        scope.events_hidden = self.knobs.events_delay > 0
         events_delay = self.to_wall_seconds(self.knobs.events_delay)
-        scope.hidden_until = scope.enabled_at + events_delay if scope.events_hidden else math.inf
+        scope.hidden_until = scope.enabled_at + events_delay if events_delay else math.inf
         scope.revision += 1
         return True
 
