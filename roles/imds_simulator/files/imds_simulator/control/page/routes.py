@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -26,7 +25,8 @@ _HEADERS = {
 @PAGE_ROUTES.get("/")
 async def _index(request: web.Request) -> web.Response:
     """Answer with the page to browsers, and with a list of the routes to other clients."""
-    if wants_html(request.headers.get("Accept", "")):
+    # browsers name it without a quality, which prefers it
+    if "text/html" in [each.strip() for each in request.headers.get("Accept", "").lower().split(",")]:
         return _file("page.html", "text/html", {"Vary": "Accept"})
     overview = sorted(
         f"{each.method} {each.resource.canonical}"
@@ -46,17 +46,6 @@ async def _style_or_script(request: web.Request) -> web.Response:
 async def _icon(_request: web.Request) -> web.Response:
     """Answer that there is no icon; browsers ask for it."""
     return web.Response(status=204)
-
-
-def wants_html(accept: str) -> bool:
-    """Return True if an Accept header names HTML, and prefers nothing else that the control API has."""
-    quality = {}
-    for part in accept.lower().split(","):
-        name, _semicolon, parameters = part.partition(";")
-        given = re.search(r"\bq\s*=\s*([01](?:\.\d*)?)", parameters)
-        quality[name.strip()] = float(given[1]) if given else 1.0
-    html = quality.get("text/html", 0.0)
-    return html > 0 and html >= quality.get("application/json", 0.0)
 
 
 def _file(name: str, content_type: str, headers: Mapping[str, str] | None = None) -> web.Response:
