@@ -13,11 +13,17 @@ from imds_simulator.model import operations
 from imds_simulator.model.simulation import Simulation
 from imds_simulator.model.world import World
 from imds_simulator.protocol.document import Documents
-from imds_simulator.scenario.files import parse
+from imds_simulator.scenario.files import parse_with_warnings
+from imds_simulator.scenario.plans import Scenario
 
 # a whole second, so that "900 s later" is one too
 T0 = 1_800_000_000.0
 NEWEST = "2020-07-01"
+
+
+def parse(text: str, file_name: str, now: float | None = None) -> Scenario:
+    """Return the scenario in ``text``, without its warnings."""
+    return parse_with_warnings(text, file_name, now)[0]
 
 
 def make_simulation(*events: dict[str, Any], groups: Any = None, speed: float = 1.0, **more: Any) -> Simulation:

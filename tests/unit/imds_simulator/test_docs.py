@@ -16,11 +16,12 @@ from imds_simulator.cli.control_commands import VERBS
 from imds_simulator.faults.kinds import KINDS, OPTIONS
 from imds_simulator.keys import keys_of
 from imds_simulator.scenario.answers import Answer
-from imds_simulator.scenario.files import parse, schema
+from imds_simulator.scenario.files import schema
 from imds_simulator.scenario.groups import Group, Vm
 from imds_simulator.scenario.knobs import Knobs
 from imds_simulator.scenario.notify import Notify
 from imds_simulator.scenario.plans import EventPlan, Scenario
+from support.simulator.simulations import parse
 from support.simulator.webhook import Webhook
 
 ROOT = Path(__file__).resolve().parents[3]

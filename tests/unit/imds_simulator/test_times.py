@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from imds_simulator.moments import Moment, parse_moment
-from imds_simulator.scenario.files import ScenarioError, parse
+from imds_simulator.scenario.files import ScenarioError
 from imds_simulator.testing import ControlError, Simulator
 from imds_simulator.times import duration_text, iso, parse_duration, parse_signed_duration
 from support.simulator.raw_http import send_request
+from support.simulator.simulations import parse
 
 NOON = datetime(2030, 1, 31, 12, tzinfo=UTC).timestamp()
 GROUPS = "groups: {web: {vms: {vm1: {}, vm2: {}}}}\n"

@@ -18,13 +18,12 @@ from imds_simulator.scenario.files import (
     LIBRARY,
     ScenarioError,
     load_with_warnings,
-    parse,
     schema,
     shipped_names,
     summary,
 )
 from imds_simulator.scenario.knobs import KnobError, Knobs, change_knobs, describe_knobs
-from support.simulator.simulations import T0, sequential_ids
+from support.simulator.simulations import T0, parse, sequential_ids
 
 GOOD = """
 groups:

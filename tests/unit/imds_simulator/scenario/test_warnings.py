@@ -9,10 +9,9 @@ from typing import Any
 
 from imds_simulator.instance_metadata.document import InstanceDocuments
 from imds_simulator.keys import Path
-from imds_simulator.scenario.files import parse
 from imds_simulator.scenario.groups import scope_key
 from imds_simulator.scenario.warnings import scenario_warnings
-from support.simulator.simulations import make_simulation
+from support.simulator.simulations import make_simulation, parse
 
 GUID = "818281bc-a73f-5c57-ad82-68f7a6786f11"
 

@@ -40,19 +40,14 @@ def load_with_warnings(name_or_file: str) -> tuple[Scenario, list[str]]:
     return parse_with_warnings(text, str(file))
 
 
-def parse(text: str, file_name: str, now: float | None = None) -> Scenario:
-    """Return the scenario in ``text``; ``file_name`` is for messages.
+def parse_with_warnings(text: str, file_name: str, now: float | None = None) -> tuple[Scenario, list[str]]:
+    """Return the scenario in ``text``, and its warnings; ``file_name`` is for messages.
 
     ``now`` is the Unix time, after which absolute times have to be; None: the present time.
 
     Raises:
         ScenarioError: ``text`` is not a valid scenario.
     """
-    return parse_with_warnings(text, file_name, now)[0]
-
-
-def parse_with_warnings(text: str, file_name: str, now: float | None = None) -> tuple[Scenario, list[str]]:
-    """Return the scenario in ``text`` as ``parse`` does, with its warnings."""
     source = read_yaml(text)
     problems = source.problems
     scenario = read(Scenario, source.data, (), problems)
