@@ -10,8 +10,12 @@ from typing import Any
 
 import pytest
 
+from imds_simulator.model import operations
 from imds_simulator.moments import Moment, parse_moment
-from imds_simulator.scenario.files import ScenarioError
+from imds_simulator.scenario.files import ScenarioError, default_scenario
+from imds_simulator.scenario.plans import EventPlan
+from imds_simulator.server.clock import Clock
+from imds_simulator.server.engine import Engine
 from imds_simulator.testing import ControlError, Simulator
 from imds_simulator.times import duration_text, iso, parse_duration, parse_signed_duration
 from support.simulator.raw_http import send_request
@@ -170,3 +174,18 @@ def test_a_time_after_the_year_9999_is_shown_as_its_end(style: str) -> None:
         sim.advance("36500d")
         sim.advance(1)
         assert sim.get("/events/late")["status"] == "Started"
+
+
+def test_service_and_events_go_on_when_the_system_clock_is_set_back() -> None:
+    real = NOON
+    engine = Engine(default_scenario(), Clock(lambda: real), lambda _line: None)
+    scope = engine.register_request(engine.world.vms["vm1"], engine.settle())
+    real -= 3600
+    now = engine.settle()
+    assert now == NOON and engine.world.is_enabled(scope, now)
+    event, _occurrences = operations.schedule(engine.simulation, EventPlan("e", "Freeze", ("vm1",)), now)
+    assert event.not_before == now + 900
+    operations.approve(engine.simulation, [event], "vm1", now)
+    real += 1
+    engine.settle()
+    assert event.status == "Started"

@@ -15,16 +15,24 @@ from typing import Callable
 
 
 class Clock:
-    """Real time plus the seconds that ``advance`` added."""
+    """Real time plus the seconds that ``advance`` added, and those by which the system clock was set back.
+
+    The clock of IMDS is that of the host of a VM: it does not go back with the clock of the VM.
+    """
 
     def __init__(self, real: Callable[[], float] = time.time) -> None:
         self._real = real
+        self._latest = -math.inf
         self._offset = 0.0
         self._sleepers: set[asyncio.Future[None]] = set()
 
     def now(self) -> float:
         """Return the Unix time in seconds."""
-        return self._real() + self._offset
+        real = self._real()
+        if real < self._latest:
+            self._offset += self._latest - real
+        self._latest = real
+        return real + self._offset
 
     def advance(self, wall_seconds: float) -> None:
         """Move the clock forward and wake the coroutines that wait for it."""
