@@ -40,7 +40,7 @@ PRODUCT = ("extensions", "plugins", "roles", "salt")
 # it shares no code with the product that it tests
 SIMULATOR = Path("roles/imds_simulator")
 # a default that users can change: after these events a job cannot go on
-DEFAULTS = {(Path("roles/ready_hooks/files/ready_hooks/hooks/slurm/hook.py"), ("Preempt", "Redeploy"))}
+DEFAULTS = {(Path("roles/ready_hooks/files/ready_hooks/hooks/slurm/__init__.py"), ("Preempt", "Redeploy"))}
 
 
 def text_of(name: Path) -> str:

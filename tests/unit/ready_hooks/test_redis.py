@@ -15,8 +15,7 @@ import pytest
 
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, OutOfTime
-from ready_hooks.hooks.redis import state
-from ready_hooks.hooks.redis.hook import save_mode
+from ready_hooks.hooks.redis import save_mode, state
 from ready_hooks.hooks.redis.resp import Endpoint, RedisError, connected, endpoint
 from ready_hooks.hooks.redis.servers import Account
 

@@ -1,9 +1,152 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Takes servers out of HAProxy's load balancing, and puts them back."""
+"""The ready hook haproxy: the same servers in one or several load balancers."""
 
 from __future__ import annotations
 
-from ready_hooks.hooks.haproxy.hook import HAProxy
+from collections.abc import Iterator, Sequence
+
+from ready_hooks.core import arguments
+from ready_hooks.core.arguments import Option
+from ready_hooks.core.errors import HookError
+from ready_hooks.core.hook import ERROR, Finding, ReadyHook
+from ready_hooks.hooks.haproxy.balancer import CONTINUE, FAIL, SHUTDOWN_SESSIONS, Balancer
+from ready_hooks.hooks.haproxy.runtime_socket import parse_address, parse_server_name
+
+DEFAULT_SOCKET = "/run/haproxy/admin.sock"
+# share of the time of the hook that stays free for the commands after a wait
+_RESERVED_SHARE = 0.1
+
+# a load balancer, and the servers in it that this hook takes out
+Chosen = tuple[Balancer, list[str]]
+
+
+class HAProxy(ReadyHook):
+    """Drain servers in all load balancers, and put them back when their checks succeed.
+
+    The record has, for each socket, the servers that were ready. A load balancer that fails does not
+    keep the hook from the others. Each socket leaves the record when all of its servers are back.
+    """
+
+    name = "haproxy"
+    summary = "Takes servers out of HAProxy's load balancing, and puts them back when their checks succeed."
+    options = (
+        Option("server", parse_server_name, "server to drain, as BACKEND/SERVER", required=True, many=True),
+        Option(
+            "socket",
+            parse_address,
+            f"path or HOST:PORT of the runtime socket of each load balancer (default: {DEFAULT_SOCKET})",
+            many=True,
+        ),
+        Option("wait", arguments.seconds, "seconds to wait for the end of sessions (default: the time of the hook)"),
+        Option(
+            "on_timeout",
+            arguments.one_of(FAIL, CONTINUE, SHUTDOWN_SESSIONS),
+            "what to do with sessions that remain: fail, continue or shutdown-sessions",
+            FAIL,
+        ),
+        Option(
+            "wait_for_check",
+            arguments.seconds,
+            "seconds that recover waits for the checks, 0 for not at all (default: the time of the hook)",
+        ),
+    )
+
+    def check(self) -> Iterator[Finding]:
+        for balancer in self._balancers():
+            try:
+                yield from balancer.findings(self._names)
+            except HookError as error:
+                yield Finding(ERROR, str(error))
+
+    def prepare(self) -> None:
+        problems: list[HookError] = []
+        record = self._record()
+        reached: dict[str, Balancer] = {}
+        for balancer in self._balancers():
+            try:
+                ready = balancer.ready_ones(self._names, problems)
+            except HookError as error:
+                problems.append(error)
+                continue
+            ours = record.get(balancer.address, [])
+            record[balancer.address] = ours + [name for name in ready if name not in ours]
+            reached[balancer.address] = balancer
+        record = {address: names for address, names in record.items() if names}
+        if record:
+            self.run.remember({"servers": record})
+        # without servers that are not configured any more: recover puts them back
+        chosen = [
+            (balancer, [name for name in record.get(address, ()) if name in self._names])
+            for address, balancer in reached.items()
+        ]
+        self._retire(self._drained(chosen, problems), problems)
+        self._raise(problems)
+
+    def recover(self) -> None:
+        pending = self._record()
+        if not pending:
+            self.run.say("nothing to put back")
+            return
+        most = self.run.options["wait_for_check"]
+        balancers = {address: Balancer(self.run, address) for address in pending}
+        problems: dict[str, HookError] = {}
+
+        def all_are_back() -> bool:
+            for address in list(pending):
+                try:
+                    balancers[address].put_back(pending[address], waits=most != 0)
+                except HookError as error:
+                    problems[address] = error
+                    continue
+                problems.pop(address, None)
+                del pending[address]
+                if pending:
+                    self.run.shorten_record({"servers": pending})
+            return not pending
+
+        self.run.deadline.wait_until(all_are_back, 0 if self.run.dry_run else most)
+        self._raise(list(problems.values()))
+        self.run.forget()
+
+    def _drained(self, chosen: Sequence[Chosen], problems: list[HookError]) -> list[Chosen]:
+        done = []
+        for balancer, names in chosen:
+            try:
+                balancer.drain(names)
+                done.append((balancer, names))
+            except HookError as error:
+                problems.append(error)
+        return done
+
+    def _retire(self, chosen: Sequence[Chosen], problems: list[HookError]) -> None:
+        left = self.run.deadline.left()
+        most = left * (1 - _RESERVED_SHARE)
+        if self.run.options["wait"] is not None:
+            most = min(most, self.run.options["wait"])
+        for balancer, names in chosen:
+            remaining = max(0.0, most - (left - self.run.deadline.left()))
+            try:
+                balancer.retire(names, remaining, self.run.options["on_timeout"])
+            except HookError as error:
+                problems.append(error)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.run.options["server"]))
+
+    def _balancers(self) -> list[Balancer]:
+        addresses = self.run.options["socket"] or (DEFAULT_SOCKET,)
+        return [Balancer(self.run, address) for address in dict.fromkeys(addresses)]
+
+    def _record(self) -> dict[str, list[str]]:
+        return dict((self.run.record.load() or {}).get("servers", {}))
+
+    def _raise(self, problems: list[HookError]) -> None:
+        for problem in problems[:-1]:
+            self.run.warn(str(problem))
+        if problems:
+            raise problems[-1]
+
 
 HOOK = HAProxy

@@ -1,7 +1,184 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""The hook kubernetes: cordon and drain a node by kubectl."""
+"""Cordons and drains this node of a Kubernetes cluster, and uncordons it again."""
 
-from ready_hooks.hooks.kubernetes.kubernetes_hook import Kubernetes
+from __future__ import annotations
+
+import math
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ready_hooks.core import arguments, commands, report
+from ready_hooks.core.arguments import Option
+from ready_hooks.core.errors import HookError, OutOfTime
+from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook, Run
+from ready_hooks.core.options import parse_integer
+from ready_hooks.core.secret import secret_problem
+from ready_hooks.hooks.kubernetes.kubectl import Kubectl
+from ready_hooks.hooks.kubernetes.node import Node
+
+ANNOTATION = "azure-scheduled-events/cordoned-for"
+FAIL, CONTINUE = "fail", "continue"
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+# kubectl repeats a refused eviction every 5 s, and names the pods that remain only then; most
+# seconds, and the share of the hook's time, that stay free for this
+_AFTER_DRAIN, _SHARE_AFTER_DRAIN = 6.0, 0.2
+_PERMISSIONS = (
+    ("get", "nodes"),
+    ("patch", "nodes"),
+    ("list", "pods"),
+    ("get", "pods"),
+    ("create", "pods", "--subresource=eviction"),
+    ("get", "daemonsets.apps"),
+)
+
+
+class Kubernetes(ReadyHook):
+    """Cordon, drain, uncordon.
+
+    The record has the node, and whether this hook has cordoned it. The annotation of the node
+    shows operators why it is cordoned; the hook uncordons only a node that still has it.
+    """
+
+    name = "kubernetes"
+    summary = "Cordons and drains this node of a Kubernetes cluster by kubectl, and uncordons it again."
+    options = (
+        Option("kubeconfig", arguments.path, "file with the access to the cluster", required=True),
+        Option("context", arguments.text, "context in this file; by default its current one"),
+        Option("node", arguments.text, "name of this node; by default the host name in lower case"),
+        Option("kubectl", arguments.text, "the program", "kubectl"),
+        Option("drain_timeout", arguments.seconds, "seconds for the drain; by default all that the hook has"),
+        Option("on_timeout", arguments.one_of(FAIL, CONTINUE), "after this time: fail or continue", FAIL),
+        Option("grace_period", parse_integer, "seconds for the end of a pod; by default those of the pod"),
+        Option("pod_selector", arguments.text, "labels of the pods to evict; by default all"),
+        Option("delete_emptydir_data", arguments.boolean, "evict pods with emptyDir, whose data is lost", False),
+        Option("force", arguments.boolean, "evict pods without a controller, which nothing starts again", False),
+        Option("wait_ready", arguments.seconds, "seconds that recover waits until the node is ready; 0: none", 300.0),
+    )
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        self._kubectl = Kubectl(run.options, run.deadline)
+        self._name: str = run.options["node"] or socket.gethostname().lower()
+
+    def check(self) -> Iterator[Finding]:
+        if commands.found(self.run.options["kubectl"]) is None:
+            yield Finding(ERROR, f"{self.run.options['kubectl']}: there is no such program; install kubectl")
+            return
+        problem = secret_problem(self.run.options["kubeconfig"])
+        if problem is not None:
+            yield Finding(WARNING, f"{self.run.options['kubeconfig']}: {problem}")
+        try:
+            node = self._found_node()
+            refused = [" ".join(words) for words in _PERMISSIONS if not self._kubectl.may(*words)]
+            if refused:
+                yield Finding(ERROR, f"{node.name}: the user of the kubeconfig may not: {', '.join(refused)}")
+                return
+            pods = self._kubectl.planned(node.name)
+            state = "cordoned" if node.is_cordoned else "schedulable"
+            yield Finding(INFO, f"{node.name}: {state}; a drain would evict {len(pods)} pods")
+        except HookError as error:
+            yield Finding(ERROR, str(error))
+
+    def prepare(self) -> None:
+        node = self._found_node()
+        record = self.run.record.load()
+        if record is not None and record["node"] != node.name:
+            raise HookError(self.run.record.path, f"it is about the node {record['node']}", "run recover first")
+        if not node.is_cordoned:
+            self._cordon(node)
+        elif record is None and ANNOTATION in node.annotations:
+            self.run.say(f"{node.name} is cordoned by this hook, whose record is lost; recover uncordons it")
+            self.run.remember(_record(node, True))
+        elif record is None:
+            self.run.say(f"{node.name} is cordoned already; recover leaves it so")
+        self._drain(node.name)
+
+    def recover(self) -> None:
+        record = self.run.record.load()
+        if record is None:
+            self.run.say("nothing to uncordon")
+            return
+        node = self._node_when_ready(record["node"], record["reports_boot"])
+        if record["cordoned"] and ANNOTATION not in node.annotations:
+            self.run.say(f"an operator has removed {ANNOTATION} from {node.name}, and keeps it as it is")
+        elif record["cordoned"]:
+            self.run.act(f"uncordon {node.name}", self._kubectl.uncordon, node.name)
+        if ANNOTATION in node.annotations:
+            self.run.act(f"remove {ANNOTATION}", self._kubectl.annotate, node.name, ANNOTATION, None)
+        self.run.forget()
+
+    def _found_node(self) -> Node:
+        node = self._kubectl.node(self._name)
+        if node is None:
+            raise HookError(self._name, "the cluster has no such node", "set node")
+        return node
+
+    def _cordon(self, node: Node) -> None:
+        """Annotate the node and cordon it. The record says that it is cordoned only after the annotation."""
+        event = self.run.event
+        reason = report.one_line(f"{event.event_type} {event.event_id}".strip() or "maintenance")[:200]
+        self.run.remember(_record(node, False))
+        self.run.act(f"annotate {node.name}: {reason}", self._kubectl.annotate, node.name, ANNOTATION, reason)
+        self.run.remember(_record(node, True))
+        self.run.act(f"cordon {node.name}", self._kubectl.cordon, node.name)
+
+    def _drain(self, name: str) -> None:
+        pods = self._kubectl.planned(name)
+        left, most = self.run.deadline.left(), self.run.options["drain_timeout"]
+        seconds = min(left - min(_AFTER_DRAIN, left * _SHARE_AFTER_DRAIN), math.inf if most is None else most)
+        try:
+            if pods:
+                self.run.act(f"evict {', '.join(pods)}, within {max(1, int(seconds))} s", self._evict, name, seconds)
+            elif not self.run.dry_run:
+                self._evict(name, seconds)
+        except OutOfTime as error:
+            if self.run.options["on_timeout"] == FAIL:
+                raise
+            self.run.warn(f"{error}; going on because of on_timeout")
+
+    def _evict(self, name: str, seconds: float) -> None:
+        for line in self._kubectl.drain(name, seconds):
+            self.run.say(line)
+
+    def _node_when_ready(self, name: str, own_boot: bool) -> Node:
+        """Return the node when it is ready, in this boot. Raises HookError."""
+        found: Node | None = None
+        problem = ""
+
+        def is_ready() -> bool:
+            nonlocal found, problem
+            try:
+                found = self._kubectl.node(name)
+            except HookError as error:
+                found, problem = None, str(error)
+                return False
+            if found is None:
+                problem = "the cluster has no such node"
+                return False
+            is_new = not own_boot or found.boot_id == _own_boot()
+            problem = "it is not ready" if is_new else "its kubelet has not reported since the boot"
+            return found.is_ready and is_new
+
+        most = self.run.options["wait_ready"]
+        ready = self.run.deadline.wait_until(is_ready, 0 if self.run.dry_run else most, interval=2.0)
+        if found is None or (not ready and most > 0 and not self.run.dry_run):
+            raise HookError(name, f"{problem}; it stays cordoned")
+        return found
+
+
+def _record(node: Node, cordoned: bool) -> dict[str, Any]:
+    """Return the record; `reports_boot` means that the kubelet of the node runs on this host."""
+    return {"node": node.name, "cordoned": cordoned, "reports_boot": node.boot_id != "" and node.boot_id == _own_boot()}
+
+
+def _own_boot() -> str:
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
 
 HOOK = Kubernetes
