@@ -60,6 +60,16 @@ class Run:
         if not self.dry_run:
             action(*arguments)
 
+    def preparation_of(self, key: str, value: str) -> dict[str, Any] | None:
+        """Return the record, or None without one. Raises HookError if its `key` has another value than this one.
+
+        The record has one value, such as one node. What prepare changes on another one would never be undone.
+        """
+        data = self.record.load()
+        if data is not None and data[key] != value:
+            raise HookError(value, f"the last preparation was of {data[key]}", f"run recover first, or correct {key}")
+        return data
+
     def remember(self, data: Mapping[str, Any]) -> None:
         """Write the record, before the change that it describes; not in a dry run. Raises HookError."""
         if not self.dry_run:

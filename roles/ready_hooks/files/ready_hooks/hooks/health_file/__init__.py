@@ -64,9 +64,8 @@ class HealthFile(ReadyHook):
             yield Finding(ERROR, f"{command[0]}: check_command cannot be executed; correct its path")
 
     def prepare(self) -> None:
-        path, record = self.run.options["path"], self.run.record.load()
-        if record is not None and record["path"] != path:
-            raise HookError(path, f"the last preparation changed {record['path']}", "run recover first")
+        path = self.run.options["path"]
+        record = self.run.preparation_of("path", path)
         found = read(path)
         target = self._target(found)
         if target is found and record is None:

@@ -84,9 +84,7 @@ class Kubernetes(ReadyHook):
 
     def prepare(self) -> None:
         node = self._found_node()
-        record = self.run.record.load()
-        if record is not None and record["node"] != node.name:
-            raise HookError(self.run.record.path, f"it is about the node {record['node']}", "run recover first")
+        record = self.run.preparation_of("node", node.name)
         if not node.is_cordoned:
             self._cordon(node)
         elif record is None and ANNOTATION in node.annotations:

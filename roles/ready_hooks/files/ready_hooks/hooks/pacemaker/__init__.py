@@ -82,6 +82,7 @@ class Pacemaker(ReadyHook):
 
     def prepare(self) -> None:
         name = self._node()
+        record = self.run.preparation_of("node", name)
         cluster = self._cluster_with(name)
         if cluster.nodes[name].standby:
             self.run.say(f"{name} is in standby already")
@@ -91,7 +92,7 @@ class Pacemaker(ReadyHook):
                 raise HookError(name, "not put in standby: " + ", ".join(reasons), "correct this, or set force")
             for reason in reasons:
                 self.run.warn(f"{name}: {reason}")
-            if self.run.record.load() is None:
+            if record is None:
                 self.run.remember({"node": name})
             self.run.act(f"put {name} in standby", self._set, name, True)
         if not self.run.dry_run:

@@ -89,7 +89,7 @@ class Slurm(ReadyHook):
 
     def prepare(self) -> None:
         node = self._node()
-        record = self.run.record.load() or self._record_of(node, None)
+        record = self.run.preparation_of("node", node.name) or self._record_of(node, None)
         if node.is_drained or node.is_down:
             self.run.say(f"{node.name} is {'+'.join(node.states)} already, reason: {node.reason or 'none'}")
         else:
