@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ready_hooks.core import arguments, commands
 from ready_hooks.core.arguments import Option
@@ -72,7 +73,9 @@ class HealthFile(ReadyHook):
             self.run.say(f"{path} is {'absent' if found is None else 'present'} already")
             return
         if target is not found:
-            before = found if record is None else from_record(record["before"])
+            before = found
+            if record is not None and not _is_of_another(found, record):
+                before = from_record(record["before"])
             self.run.remember({"path": path, "before": before, "after": target})
             self.run.act(f"{self.run.options['action']} {path}", put, path, target)
         self._wait(path)
@@ -82,10 +85,10 @@ class HealthFile(ReadyHook):
         if record is None:
             self.run.say("nothing to restore")
             return
-        path, before, after = record["path"], from_record(record["before"]), from_record(record["after"])
+        path, before = record["path"], from_record(record["before"])
         self._check()
         found = read(path)
-        if found is not None and found != before and not found.is_like(after):
+        if _is_of_another(found, record):
             self.run.warn(f"{path}: another program has changed it; it stays as it is")
         elif found != before:
             self.run.act(f"{'remove' if before is None else 'restore'} {path}", put, path, before)
@@ -131,6 +134,12 @@ class HealthFile(ReadyHook):
 
         if not self.run.deadline.wait_until(succeeds, interval=_CHECK_INTERVAL):
             raise OutOfTime(" ".join(command), f"it does not succeed: {reasons[0]}", "the file is not restored yet")
+
+
+def _is_of_another(found: SavedFile | None, record: Mapping[str, Any]) -> bool:
+    """Return True if another program has written the file since the preparation of the record."""
+    before, after = from_record(record["before"]), from_record(record["after"])
+    return found is not None and found != before and not found.is_like(after)
 
 
 HOOK = HealthFile
