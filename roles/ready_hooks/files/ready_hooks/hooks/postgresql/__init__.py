@@ -83,9 +83,7 @@ class Postgresql(ReadyHook):
         if own is State.STOPPED:
             self.run.say(f"{pair.own.title} does not run")
         elif own is State.PRIMARY and self.run.options["replica"] is not None:
-            if "other" in data and data["other"] != self.run.options["replica"]:
-                pair.resume_synchronous(pair.other(data["other"]), data)
-            data["other"] = self.run.options["replica"]
+            pair.choose(self.run.options["replica"], data)
             Switchover(pair, data).begin()
         else:
             Pause(pair, data).prepare(own)

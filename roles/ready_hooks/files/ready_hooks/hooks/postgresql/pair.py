@@ -67,10 +67,18 @@ class Pair:
         if not self.run.deadline.wait_until(started, interval=0.1):
             raise HookError(self.own.title, f"it did not start as a {expected.value}", "look at its log")
 
+    def choose(self, target: str, data: dict[str, Any]) -> Server:
+        """Return the other server, which the record names from now on. Raises HookError."""
+        if data.get("other", target) != target:
+            self.resume_synchronous(self.other(data["other"]), data)
+        data["other"] = target
+        return self.other(target)
+
     def suspend_synchronous(self, other: Server, data: dict[str, Any]) -> None:
-        """Let the other server commit without this one; the record gets what `resume_synchronous` needs."""
-        if "synchronous" in data:
-            return
+        """Let the other server commit without this one; the record gets what `resume_synchronous` needs.
+
+        A run that was killed has perhaps written the record only.
+        """
         before = synchronous.present(other)
         if not before["names"]:
             return

@@ -33,8 +33,7 @@ class Pause:
         if own is State.STANDBY and options["suspend_synchronous"] and target is not None:
             other = self._pair.other(target)
             if synchronous.would_block(other):
-                self._data.setdefault("other", target)
-                self._pair.suspend_synchronous(other, self._data)
+                self._pair.suspend_synchronous(self._pair.choose(target, self._data), self._data)
         self._run.act("write a checkpoint", self._pair.own.ask, "CHECKPOINT", None)
         if options["stop"]:
             self._data["stopped"] = True
