@@ -23,7 +23,7 @@ _SECONDS = 60
 def findings(pair: Pair) -> Iterator[Finding]:
     """Yield the findings for this server."""
     own = pair.instance
-    if not own.unit_runs:
+    if not own.unit.runs:
         remedy = f"correct unit ({own.location.unit})" if own.has_process else "start it, or correct cluster"
         yield Finding(ERROR, f"{own.location.unit}: systemd does not run this unit; {remedy}")
         return

@@ -14,8 +14,8 @@ from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError
 from ready_hooks.hooks.postgresql import wal
 from ready_hooks.hooks.postgresql.data_directory import DataDirectory
+from ready_hooks.hooks.postgresql.unit import Unit
 
-_RUNNING = ("active", "activating", "reloading", "deactivating")
 _FOLDERS_OF_PROGRAMS = ("/usr/lib/postgresql/{}/bin", "/usr/pgsql-{}/bin", "/usr/lib64/pgsql/bin", "/usr/bin")
 _SIGNAL = "standby.signal"
 _AUTO_CONF = "postgresql.auto.conf"
@@ -57,13 +57,8 @@ class Instance:
 
     def __init__(self, location: Location, user: str, deadline: Deadline) -> None:
         self.location, self._user, self._deadline = location, user, deadline
+        self.unit = Unit(location.unit, deadline)
         self._files = DataDirectory(location.data, user, deadline)
-
-    @property
-    def unit_runs(self) -> bool:
-        """Whether systemd runs the unit, or is about to stop or start it."""
-        question = ["systemctl", "show", "--value", "--property=ActiveState", "--", self.location.unit]
-        return commands.must_run(question, self._deadline).strip() in _RUNNING
 
     @property
     def has_process(self) -> bool:
@@ -72,13 +67,9 @@ class Instance:
         is_number = re.fullmatch("[0-9]{1,10}", process) is not None
         return is_number and os.path.realpath(f"/proc/{process}/cwd") == os.path.realpath(self.location.data)
 
-    def start(self) -> None:
-        """Start the unit. Raises HookError."""
-        commands.must_run(["systemctl", "start", "--", self.location.unit], self._deadline)
-
     def stop(self, most: float) -> None:
         """Stop the unit and wait until the server has ended. Raises HookError, OutOfTime."""
-        commands.must_run(["systemctl", "stop", "--", self.location.unit], self._deadline, most)
+        self.unit.change("stop", most)
         if self.has_process:
             raise HookError(self.location.unit, "the server runs after the stop of its unit", "correct unit")
 
@@ -119,7 +110,7 @@ class Instance:
         if os.path.dirname(self.location.configuration) != self.location.data:
             arguments += ["--config-file", self.location.configuration]
         # pg_rewind removes standby.signal: a boot must not start the server as a primary before it is back
-        commands.must_run(["systemctl", "mask", "--", self.location.unit], self._deadline)
+        self.unit.change("mask")
         self.make_primary()  # pg_rewind cannot recover a crashed server that has standby.signal
         commands.must_run(arguments, self._deadline, environment=environment, user=self._user)
 
@@ -127,7 +118,7 @@ class Instance:
         """Restore the settings, which pg_rewind overwrites, and let the unit start. Raises HookError."""
         self.make_standby()
         self._files.restore(_AUTO_CONF, settings)
-        commands.must_run(["systemctl", "unmask", "--", self.location.unit], self._deadline)
+        self.unit.change("unmask")
 
     def program(self, name: str) -> str:
         """Return the path of a program of the server's version. Raises HookError."""

@@ -57,7 +57,7 @@ class Pair:
 
     def start(self, expected: State) -> None:
         """Start this server, and wait until it has the expected state. Raises HookError."""
-        self.run.act(f"start {self.instance.location.unit} as a {expected.value}", self.instance.start)
+        self.run.act(f"start {self.instance.location.unit} as a {expected.value}", self.instance.unit.change, "start")
         if self.run.dry_run:
             return
 

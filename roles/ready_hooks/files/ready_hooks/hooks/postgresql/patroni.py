@@ -14,6 +14,7 @@ from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, Run
 from ready_hooks.hooks.postgresql import members
 from ready_hooks.hooks.postgresql.members import Member
 from ready_hooks.hooks.postgresql.server import Server, variables
+from ready_hooks.hooks.postgresql.unit import Unit
 
 _UNIT = "patroni.service"
 _QUESTION = 20.0
@@ -25,6 +26,7 @@ class Patroni:
 
     def __init__(self, run: Run) -> None:
         self._run, self._options = run, run.options
+        self._unit = Unit(run.options["unit"] or _UNIT, run.deadline)
 
     def check(self) -> Iterator[Finding]:
         """Yield the findings."""
@@ -44,6 +46,10 @@ class Patroni:
     def prepare(self) -> None:
         """Switch over if this member is the leader; by option, stop it. Raises HookError."""
         data: dict[str, Any] = self._run.record.load() or {}
+        if data.get("stopped") and not self._unit.runs:
+            # Patroni forgets a stopped member after its ttl
+            self._run.say(f"{self._unit.name} is stopped already")
+            return
         found = self._members()
         own = self._own(found)
         if own.is_leader:
@@ -53,9 +59,7 @@ class Patroni:
         if self._options["stop"]:
             data["stopped"] = True
             self._run.remember(data)
-            unit = self._options["unit"] or _UNIT
-            stop = ["systemctl", "stop", "--", unit]
-            self._run.act(f"stop {unit}", commands.must_run, stop, self._run.deadline)
+            self._run.act(f"stop {self._unit.name}", self._unit.change, "stop")
 
     def recover(self) -> None:
         """Wait until this member is a part of the cluster again. Raises HookError."""
@@ -64,9 +68,7 @@ class Patroni:
             self._run.say("nothing to undo")
             return
         if data.get("stopped"):
-            unit = self._options["unit"] or _UNIT
-            start = ["systemctl", "start", "--", unit]
-            self._run.act(f"start {unit}", commands.must_run, start, self._run.deadline)
+            self._run.act(f"start {self._unit.name}", self._unit.change, "start")
         if self._run.dry_run:
             self._run.say("would wait until this member streams")
             return

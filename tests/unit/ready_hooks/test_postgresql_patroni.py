@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The ready hook postgresql with scripts as patronictl and systemctl."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+
+import pytest
+
+from support.ready_hooks.hook_host import HookHost
+
+OTHER = {"Member": "db2", "Role": "Leader", "State": "running"}
+OWN = {"Member": "db1", "Role": "Replica", "State": "streaming", "Lag in MB": 0}
+# the unit runs while the file has "active"
+SYSTEMCTL = """case $1 in
+    show) cat $FOLDER/unit ;;
+    stop) echo inactive >$FOLDER/unit ;;
+    start) echo active >$FOLDER/unit ;;
+esac"""
+
+
+@pytest.fixture
+def host(hook_host: HookHost) -> HookHost:
+    hook_host.program("psql", "")
+    hook_host.program("systemctl", SYSTEMCTL)
+    # Patroni forgets a member that is stopped
+    members = f"if grep -q inactive $FOLDER/unit; then echo '{json.dumps([OTHER])}'; else"
+    hook_host.program("patronictl", f"{members} echo '{json.dumps([OWN, OTHER])}'; fi")
+    (hook_host.folder / "unit").write_text("active\n", encoding="utf-8")
+    return hook_host
+
+
+def test_member_that_prepare_has_stopped_can_be_prepared_again_and_recovers(host: HookHost) -> None:
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    hook = host.hook("postgresql", patroni="/etc/patroni/config.yml", member="db1", user=user, stop=True)
+    for _event in range(2):
+        hook.prepare()
+        assert (host.folder / "unit").read_text(encoding="utf-8") == "inactive\n"
+        assert host.record("postgresql").load() == {"stopped": True}
+    hook.recover()
+    assert (host.folder / "unit").read_text(encoding="utf-8") == "active\n"
+    assert host.record("postgresql").load() is None
