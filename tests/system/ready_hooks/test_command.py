@@ -77,7 +77,6 @@ def test_command_gets_event_input_user_and_environment(host: WorkloadHost) -> No
         ({**OPTIONS, "user": "no-such-user"}, "no-such-user"),
         ({**OPTIONS, "check": "echo reason >&2; exit 1"}, "reason"),
         ({**OPTIONS, "check": "sleep 600", "check_timeout": 0.2}, "did not end"),
-        ({"check": "true"}, "prepare"),
     ],
 )
 def test_check_finds_what_would_fail(host: WorkloadHost, options: dict[str, Any], subject: str) -> None:

@@ -82,9 +82,10 @@ def test_check_warns_about_a_port_without_a_program(site: Site) -> None:
 
 def test_wait_that_is_shorter_than_quiet_for_is_an_error(site: Site) -> None:
     options: dict[str, Any] = {"ports": [81], "wait": "0.2s", "quiet_for": "2s"}
-    checked = site.hook("check", **options)
-    assert (checked.returncode, "less than quiet_for" in checked.stderr) == (1, True)
-    failed = site.hook("prepare", **options)
+    for verb in ("validate", "check", "prepare"):
+        refused = site.hook(verb, **options)
+        assert (refused.returncode, "less than quiet_for" in refused.stderr) == (2, True)
+    failed = site.hook("prepare", seconds=1.0, ports=[81], quiet_for="2s")
     assert (failed.returncode, "without connections for 2 s" in failed.stderr) == (1, True)
 
 

@@ -148,3 +148,21 @@ def test_wrong_verb_or_flag_is_status_2(valve: Path, arguments: list[str]) -> No
 )
 def test_unusable_command_line_is_status_2(valve: Path, words: str) -> None:
     assert cli.main(words.split()) == 2
+
+
+@pytest.mark.parametrize(
+    ("use", "options", "named"),
+    [
+        ("command", {"check": "true"}, "prepare"),
+        ("connections", {"ports": 80, "wait": 1}, "wait"),
+        ("log", {"journal": False}, "journal"),
+        ("notify", {}, "url"),
+        ("postgresql", {"switch_back": True}, "switch_back"),
+        ("postgresql", {"data_directory": "/srv/db"}, "unit"),
+    ],
+)
+def test_validate_refuses_options_that_do_not_go_together(
+    use: str, options: dict[str, object], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([use, "validate", "--json", json.dumps(options)]) == 2
+    assert capsys.readouterr().err.startswith(f"{use}: {named}: ")

@@ -56,10 +56,11 @@ def main(words: Sequence[str]) -> int:
     parser = _parser(kind)
     parsed = parser.parse_args(words[1:])
     try:
-        run = _run(kind, parsed)
+        # its constructor refuses options that do not go together
+        hook = kind(_run(kind, parsed))
         if parsed.verb == VALIDATE:
             return 0
-        return _check(kind(run)) if parsed.verb == CHECK else _act(kind(run), parsed.verb)
+        return _check(hook) if parsed.verb == CHECK else _act(hook, parsed.verb)
     except UsageError as error:
         print(f"{kind.name}: {error}", file=sys.stderr)
         return 2

@@ -97,7 +97,8 @@ class ReadyHook(abc.ABC):
 
     A subclass sets the class attributes and defines the methods. `prepare` is idempotent: a
     repeat, or a second event before the recovery of the first, keeps the record of the first one.
-    `recover` undoes what the record says, and nothing without a record. Both raise HookError.
+    `recover` undoes what the record says, and nothing without a record. Both raise HookError. The
+    constructor raises UsageError for options that do not go together, and does nothing else.
 
     Attributes:
         name: as users write it.

@@ -12,8 +12,8 @@ from typing import cast
 
 from ready_hooks.core import arguments, commands
 from ready_hooks.core.arguments import Option
-from ready_hooks.core.errors import HookError, OutOfTime
-from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook
+from ready_hooks.core.errors import HookError, OutOfTime, UsageError
+from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook, Run
 from ready_hooks.core.ownership import change_problem
 
 _SHELL = ("/bin/sh", "-c")
@@ -53,10 +53,13 @@ class Command(ReadyHook):
         Option("environment", variables, "more environment variables of the commands, NAME=VALUE", many=True),
     )
 
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        if not run.options["prepare"] and not run.options["recover"]:
+            raise UsageError("prepare", "it is missing, and recover, too", "set at least one of them")
+
     def check(self) -> Iterator[Finding]:
         given = [verb for verb in ("prepare", "recover", "check") if self.run.options[verb]]
-        if "prepare" not in given and "recover" not in given:
-            yield Finding(ERROR, "prepare: it is missing, and recover, too; set at least one of them")
         for verb in given:
             problem = self._problem(self.run.options[verb])
             if problem:
@@ -105,8 +108,6 @@ class Command(ReadyHook):
         return Finding(INFO, f"check: {result.reason if result.output.strip() else 'it succeeded'}")
 
     def prepare(self) -> None:
-        if not self.run.options["prepare"] and not self.run.options["recover"]:
-            raise HookError("prepare", "it is missing, and recover, too", "set at least one of them")
         self.run.remember({"begun": True})
         self._run("prepare")
 

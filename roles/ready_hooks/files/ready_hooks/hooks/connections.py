@@ -12,8 +12,8 @@ from typing import NamedTuple, Union
 
 from ready_hooks.core import arguments
 from ready_hooks.core.arguments import Option
-from ready_hooks.core.errors import HookError, OutOfTime
-from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook
+from ready_hooks.core.errors import HookError, OutOfTime, UsageError
+from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook, Run
 
 FAIL, CONTINUE = "fail", "continue"
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
@@ -66,15 +66,18 @@ class Connections(ReadyHook):
         ),
     )
 
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        wait, quiet_for = run.options["wait"], run.options["quiet_for"]
+        if wait is not None and wait < quiet_for:
+            raise UsageError("wait", f"{wait:g} s are less than quiet_for ({quiet_for:g} s)", "raise wait")
+
     def check(self) -> Iterator[Finding]:
         try:
             found = list(read_tables())
         except HookError as error:
             yield Finding(ERROR, str(error))
             return
-        wait, quiet_for = self.run.options["wait"], self.run.options["quiet_for"]
-        if wait is not None and wait < quiet_for:
-            yield Finding(ERROR, f"wait: {wait:g} s are less than quiet_for ({quiet_for:g} s); raise wait")
         listening = {each.port for each in found if each.state == _LISTEN}
         for port in self.run.options["ports"]:
             if port not in listening:

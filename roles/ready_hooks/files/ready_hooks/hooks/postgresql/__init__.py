@@ -11,7 +11,7 @@ from typing import Any
 from ready_hooks.core import arguments
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, UsageError
-from ready_hooks.core.hook import ERROR, Finding, ReadyHook
+from ready_hooks.core.hook import ERROR, Finding, ReadyHook, Run
 from ready_hooks.hooks.postgresql import checks, wal
 from ready_hooks.hooks.postgresql.conninfo import conninfo
 from ready_hooks.hooks.postgresql.decision import Action, Phase, State, decide
@@ -59,6 +59,17 @@ class Postgresql(ReadyHook):
         Option("unit", arguments.text, "unit of systemd; default: that of the cluster"),
     )
 
+    def __init__(self, run: Run) -> None:
+        super().__init__(run)
+        values = run.options
+        if values["patroni"] is None:
+            for name in ("member", "candidate", "switch_back"):
+                if values[name]:
+                    raise UsageError(name, "it is for servers that Patroni manages", "set patroni, or remove it")
+            if values["data_directory"] is not None and values["unit"] is None:
+                raise UsageError("unit", "it is missing", "data_directory needs the unit that runs the server")
+        self._patroni = None if values["patroni"] is None else Patroni(run)
+
     def check(self) -> Iterator[Finding]:
         os.chdir("/")
         yield from checks.files(self.run.options)
@@ -100,16 +111,6 @@ class Postgresql(ReadyHook):
             Rejoin(Pair(self.run), data).settle()
         else:
             Pause(Pair(self.run), data).recover()
-
-    @property
-    def _patroni(self) -> Patroni | None:
-        values = self.run.options
-        if values["patroni"] is not None:
-            return Patroni(self.run)
-        for name in ("member", "candidate", "switch_back"):
-            if values[name]:
-                raise UsageError(name, "it is for servers that Patroni manages", "set patroni, or remove it")
-        return None
 
     def _continue(self, pair: Pair, data: dict[str, Any]) -> bool:
         """Continue an earlier switchover; return True if this server is the primary, and a new one has to begin."""

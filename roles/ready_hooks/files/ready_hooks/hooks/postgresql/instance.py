@@ -33,8 +33,6 @@ class Location(NamedTuple):
 def locate(options: Mapping[str, Any], deadline: Deadline) -> Location:
     """Return the server that the options name, or the only cluster of a Debian. Raises HookError."""
     if options["data_directory"] is not None:
-        if options["unit"] is None:
-            raise HookError("unit", "it is missing", "data_directory needs the unit that runs the server")
         data = options["data_directory"]
         return Location(data, options["unit"], options["port"] or 5432, os.path.join(data, "postgresql.conf"))
     # the owner of a cluster writes the files that pg_lsclusters reads
