@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ready_hooks.core.deadline import Deadline
+from ready_hooks.core.errors import HookError
 from support.ready_hooks.clock import Clock
 
 
@@ -58,3 +61,36 @@ def test_pause_returns_false_if_the_run_has_less_time() -> None:
     assert deadline.pause(5)
     assert not deadline.pause(5)
     assert clock.sleeps == [5, 4]
+
+
+@pytest.mark.parametrize(
+    ("results", "ends"), [([True], True), ([None, False, None, True], True), ([None, False], False)]
+)
+def test_retry_until_takes_an_error_for_not_yet(results: list[bool | None], ends: bool) -> None:
+    clock = Clock()
+
+    def condition() -> bool:
+        result = results.pop(0) if len(results) > 1 else results[0]
+        if result is None:
+            raise HookError("server", "it does not answer")
+        return result
+
+    assert Deadline(10, clock, clock.sleep).retry_until(condition) is ends
+
+
+def test_retry_until_raises_the_error_of_the_last_call() -> None:
+    clock = Clock()
+
+    def condition() -> bool:
+        raise HookError("server", f"it does not answer at {clock.now - 1000:g}")
+
+    with pytest.raises(HookError, match="at 3$"):
+        Deadline(10, clock, clock.sleep).retry_until(condition, most=3)
+
+
+def test_wait_limit_leaves_a_tenth_but_at_most_five_seconds() -> None:
+    clock = Clock()
+    deadline = Deadline(603, clock, clock.sleep)
+    assert (deadline.wait_limit(None), deadline.wait_limit(700), deadline.wait_limit(60)) == (595, 595, 60)
+    clock.now += 590
+    assert deadline.wait_limit(None) == 9

@@ -5,20 +5,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ready_hooks.core.arguments import from_mapping
-from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError
-from ready_hooks.core.event import from_environment
-from ready_hooks.core.hook import Run
 from ready_hooks.core.record import Record
-from ready_hooks.hooks.pacemaker import HOOK
-from support.ready_hooks.clock import Clock
+from support.ready_hooks.hook_host import HookHost
 
 CLUSTER = """\
 <pacemaker-result><summary><current_dc present="true" with_quorum="true"/></summary>
@@ -35,36 +29,33 @@ END
 STANDBY, ONLINE = CONFIGURATION.format("on"), CONFIGURATION.format("off")
 NOT_CONNECTED = "echo 'Could not connect to the CIB API: Transport endpoint is not connected' >&2; exit 102"
 RECORD = {"node": "a"}
+OPTIONS: dict[str, Any] = {"node": "a", "tool": "crm_standby", "stable_timeout": 0}
 
 
 @pytest.fixture
-def record(tmp_path: Path) -> Record:
-    record = Record(str(tmp_path / "records"), "pacemaker", "pacemaker")
+def host(hook_host: HookHost) -> HookHost:
+    hook_host.program("crm_mon", f"cat <<END\n{CLUSTER}END")
+    hook_host.program("crm_standby", "")
+    return hook_host
+
+
+@pytest.fixture
+def record(host: HookHost) -> Record:
+    record = host.record("pacemaker")
     record.save(RECORD)
     return record
 
 
 @pytest.fixture
-def recover(tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def recover(host: HookHost) -> Callable[..., None]:
     """Run recover on node a, with a script for each answer of cibadmin; the last one repeats."""
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-
-    def program(name: str, script: str) -> None:
-        path = tmp_path / name
-        path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-        path.chmod(0o755)
 
     def run(*answers: str) -> None:
         cases = "".join(f"{number})\n{answer}\n;;\n" for number, answer in enumerate(answers[:-1], 1))
-        asked = f"{tmp_path}/asked"
-        program("cibadmin", f"echo >>{asked}\ncase $(wc -l <{asked}) in\n{cases}*)\n{answers[-1]}\n;;\nesac")
-        clock = Clock()
-        deadline = Deadline(60, clock, clock.sleep)
-        options = from_mapping(HOOK.options, {"node": "a", "tool": "crm_standby", "stable_timeout": 0})
-        HOOK(Run("pacemaker", options, from_environment({}), deadline, record, dry_run=False)).recover()
+        asked = "$FOLDER/asked"
+        host.program("cibadmin", f"echo >>{asked}\ncase $(wc -l <{asked}) in\n{cases}*)\n{answers[-1]}\n;;\nesac")
+        host.hook("pacemaker", **OPTIONS).recover()
 
-    program("crm_mon", f"cat <<END\n{CLUSTER}END")
-    program("crm_standby", "")
     return run
 
 
@@ -86,3 +77,18 @@ def test_recover_that_cannot_see_its_effect_keeps_the_record(recover: Callable[.
 def test_recover_asks_again_for_its_effect_after_an_error(recover: Callable[..., None], record: Record) -> None:
     recover(STANDBY, NOT_CONNECTED, STANDBY, ONLINE)
     assert record.load() is None
+
+
+@pytest.mark.parametrize("on_timeout", ["continue", "fail"])
+def test_cluster_that_does_not_answer_any_more_is_as_resources_that_remain(host: HookHost, on_timeout: str) -> None:
+    host.program("cibadmin", f"if test -e $FOLDER/standby; then\n{STANDBY}else\n{ONLINE}fi")
+    host.program("crm_simulate", "")
+    # as while the cluster is restarted
+    host.program("crm_standby", "touch $FOLDER/standby; rm $FOLDER/crm_mon")
+    hook = host.hook("pacemaker", on_timeout=on_timeout, **OPTIONS)
+    if on_timeout == "continue":
+        hook.prepare()
+    else:
+        with pytest.raises(HookError, match="unknown whether resources still run"):
+            hook.prepare()
+    assert host.record("pacemaker").load() == RECORD

@@ -7,9 +7,13 @@ from __future__ import annotations
 import time
 from typing import Callable
 
+from ready_hooks.core.errors import HookError
+
 # share of the caller's limit, and most seconds, that stay free: the hook ends itself with its
 # message before the caller ends it without one
 _RESERVED_SHARE, _MOST_RESERVED = 0.1, 3.0
+# share of what is left, and most seconds, that a wait leaves for what the hook does next
+_SHARE_FOR_NEXT, _MOST_FOR_NEXT = 0.1, 5.0
 
 
 class Deadline:
@@ -44,6 +48,33 @@ class Deadline:
                 return False
             self._sleep(min(interval, left))
         return True
+
+    def retry_until(self, condition: Callable[[], bool], most: float | None = None, interval: float = 0.5) -> bool:
+        """Wait as `wait_until` does; a HookError of the condition means that it does not hold yet.
+
+        A workload restarts, or another one of its servers takes over, while a hook waits for it. Raises the HookError
+        of the last call.
+        """
+        errors: list[HookError] = []
+
+        def holds() -> bool:
+            errors.clear()
+            try:
+                return condition()
+            except HookError as error:
+                errors.append(error)
+                return False
+
+        is_met = self.wait_until(holds, most, interval)
+        if errors:
+            raise errors[0]
+        return is_met
+
+    def wait_limit(self, wanted: float | None) -> float:
+        """Return the seconds that a wait may last: those wanted, or what is left, without a part for the next step."""
+        left = self.left()
+        left -= min(_MOST_FOR_NEXT, left * _SHARE_FOR_NEXT)
+        return left if wanted is None else min(wanted, left)
 
     def pause(self, duration: float) -> bool:
         """Sleep for these seconds; return False, after a shorter sleep, if the run has less time left."""

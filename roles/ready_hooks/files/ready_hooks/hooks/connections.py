@@ -21,9 +21,8 @@ _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _ESTABLISHED, _LISTEN = 1, 10
 # this side has closed; FIN_WAIT1, LAST_ACK, CLOSING
 _CLOSING = (4, 9, 11)
-# of the wait, for the message
+# in a message
 _MOST_PEERS = 3
-_RESERVED_SHARE = 0.1
 
 Address = Union[ipaddress.IPv4Address, ipaddress.IPv6Address]
 Network = Union[ipaddress.IPv4Network, ipaddress.IPv6Network]
@@ -88,9 +87,7 @@ class Connections(ReadyHook):
 
     def prepare(self) -> None:
         left, quiet_for = self.run.deadline.left(), self.run.options["quiet_for"]
-        most = left * (1 - _RESERVED_SHARE)
-        if self.run.options["wait"] is not None:
-            most = min(most, self.run.options["wait"])
+        most = self.run.deadline.wait_limit(self.run.options["wait"])
         ports = ", ".join(map(str, self.run.options["ports"]))
         if self.run.dry_run:
             self.run.say(f"would wait up to {most:.0f} s; port {ports}: connections: {len(self._open(read_tables()))}")

@@ -14,8 +14,6 @@ from ready_hooks.hooks.haproxy.balancer import CONTINUE, FAIL, SHUTDOWN_SESSIONS
 from ready_hooks.hooks.haproxy.runtime_socket import parse_address, parse_server_name
 
 DEFAULT_SOCKET = "/run/haproxy/admin.sock"
-# share of the time of the hook that stays free for the commands after a wait
-_RESERVED_SHARE = 0.1
 
 # a load balancer, and the servers in it that this hook takes out
 Chosen = tuple[Balancer, list[str]]
@@ -121,9 +119,7 @@ class HAProxy(ReadyHook):
 
     def _retire(self, chosen: Sequence[Chosen], problems: list[HookError]) -> None:
         left = self.run.deadline.left()
-        most = left * (1 - _RESERVED_SHARE)
-        if self.run.options["wait"] is not None:
-            most = min(most, self.run.options["wait"])
+        most = self.run.deadline.wait_limit(self.run.options["wait"])
         for balancer, names in chosen:
             remaining = max(0.0, most - (left - self.run.deadline.left()))
             try:

@@ -58,7 +58,7 @@ class Balancer:
         `most` is in seconds; `on_timeout` is FAIL, CONTINUE or SHUTDOWN_SESSIONS, where sessions remain. Raises
         HookError.
         """
-        if not self._run.dry_run and not self._run.deadline.wait_until(lambda: not self._sessions(names), most):
+        if not self._run.dry_run and not self._run.deadline.retry_until(lambda: not self._sessions(names), most):
             for name, sessions in self._sessions(names).items():
                 problem = f"sessions that have not ended within {most:.0f} s: {sessions}"
                 if on_timeout == FAIL:

@@ -121,19 +121,15 @@ class HealthFile(ReadyHook):
         if self.run.dry_run:
             self.run.say(f"would wait until {command[-1]!r} succeeds")
             return
-        reasons = [""]
 
         def succeeds() -> bool:
-            try:
-                result = commands.run(command, self.run.deadline, _CHECK_LIMIT)
-            except OutOfTime as error:
-                reasons[0] = str(error)
-                return False
-            reasons[0] = result.reason
-            return result.status == 0
+            commands.must_run(command, self.run.deadline, _CHECK_LIMIT)
+            return True
 
-        if not self.run.deadline.wait_until(succeeds, interval=_CHECK_INTERVAL):
-            raise OutOfTime(" ".join(command), f"it does not succeed: {reasons[0]}", "the file is not restored yet")
+        try:
+            self.run.deadline.retry_until(succeeds, interval=_CHECK_INTERVAL)
+        except HookError as error:
+            raise OutOfTime("check_command", str(error), "the file is not restored yet") from None
 
 
 def _is_of_another(found: SavedFile | None, record: Mapping[str, Any]) -> bool:

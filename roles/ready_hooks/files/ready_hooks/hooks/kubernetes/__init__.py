@@ -71,7 +71,7 @@ class Kubernetes(ReadyHook):
         if problem is not None:
             yield Finding(WARNING, f"{self.run.options['kubeconfig']}: {problem}")
         try:
-            node = self._found_node()
+            node = self._node(self._name)
             refused = [" ".join(words) for words in _PERMISSIONS if not self._kubectl.may(*words)]
             if refused:
                 yield Finding(ERROR, f"{node.name}: the user of the kubeconfig may not: {', '.join(refused)}")
@@ -83,7 +83,7 @@ class Kubernetes(ReadyHook):
             yield Finding(ERROR, str(error))
 
     def prepare(self) -> None:
-        node = self._found_node()
+        node = self._node(self._name)
         record = self.run.preparation_of("node", node.name)
         if not node.is_cordoned:
             self._cordon(node)
@@ -108,10 +108,11 @@ class Kubernetes(ReadyHook):
             self.run.act(f"remove {ANNOTATION}", self._kubectl.annotate, node.name, ANNOTATION, None)
         self.run.forget()
 
-    def _found_node(self) -> Node:
-        node = self._kubectl.node(self._name)
+    def _node(self, name: str) -> Node:
+        """Return the node of this name. Raises HookError."""
+        node = self._kubectl.node(name)
         if node is None:
-            raise HookError(self._name, "the cluster has no such node", "set node")
+            raise HookError(name, "the cluster has no such node", "set node")
         return node
 
     def _cordon(self, node: Node) -> None:
@@ -143,28 +144,17 @@ class Kubernetes(ReadyHook):
 
     def _node_when_ready(self, name: str, own_boot: bool) -> Node:
         """Return the node when it is ready, in this boot. Raises HookError."""
-        found: Node | None = None
-        problem = ""
+        found: list[Node] = []
 
         def is_ready() -> bool:
-            nonlocal found, problem
-            try:
-                found = self._kubectl.node(name)
-            except HookError as error:
-                found, problem = None, str(error)
-                return False
-            if found is None:
-                problem = "the cluster has no such node"
-                return False
-            is_new = not own_boot or found.boot_id == _own_boot()
-            problem = "it is not ready" if is_new else "its kubelet has not reported since the boot"
-            return found.is_ready and is_new
+            found[:] = [self._node(name)]
+            return found[0].is_ready and (not own_boot or found[0].boot_id == _own_boot())
 
-        most = self.run.options["wait_ready"]
-        ready = self.run.deadline.wait_until(is_ready, 0 if self.run.dry_run else most, interval=2.0)
-        if found is None or (not ready and most > 0 and not self.run.dry_run):
+        most = 0 if self.run.dry_run else self.run.options["wait_ready"]
+        if not self.run.deadline.retry_until(is_ready, most, interval=2.0) and most > 0:
+            problem = "its kubelet has not reported since the boot" if found[0].is_ready else "it is not ready"
             raise HookError(name, f"{problem}; it stays cordoned")
-        return found
+        return found[0]
 
 
 def _record(node: Node, cordoned: bool) -> dict[str, Any]:

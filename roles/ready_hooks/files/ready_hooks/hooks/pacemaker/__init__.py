@@ -28,8 +28,6 @@ _AUTO, _FAIL, _CONTINUE = "auto", "fail", "continue"
 _COLOUR = "\x1b\\[[0-9;]*m"
 _MOST_SECONDS_TO_SHOW = 5.0
 _MOST_SECONDS_OF_A_QUESTION = 20.0
-# seconds that a wait leaves for the end of the run
-_FOR_THE_END = 1.0
 
 
 class Pacemaker(ReadyHook):
@@ -155,12 +153,9 @@ class Pacemaker(ReadyHook):
     def _ask(self, *question: str) -> commands.Result:
         return commands.run(question, self.run.deadline, _MOST_SECONDS_OF_A_QUESTION)
 
-    def _cluster(self) -> state.Cluster | None:
-        return state.parse_cluster(self._ask("crm_mon", "--output-as=xml").output)
-
     def _cluster_with(self, name: str) -> state.Cluster:
         """Return the state of the cluster, which has this node. Raises HookError."""
-        cluster = self._cluster()
+        cluster = state.parse_cluster(self._ask("crm_mon", "--output-as=xml").output)
         if cluster is None:
             raise HookError("crm_mon", "the cluster does not run on this node", "start it")
         if name not in cluster.nodes:
@@ -199,21 +194,18 @@ class Pacemaker(ReadyHook):
         remaining: list[str] = []
 
         def is_empty() -> bool:
-            cluster = self._cluster()
-            if cluster is None:
-                return False
-            left = cluster.remaining_on(name)
+            left = self._cluster_with(name).remaining_on(name)
             remaining[:] = [each.name for each in left if each.managed or not self.run.options["force"]]
             return not remaining
 
-        most = max(0.0, self.run.deadline.left() - _FOR_THE_END)
-        if self.run.options["wait"] is not None:
-            most = min(most, self.run.options["wait"])
-        if self.run.deadline.wait_until(is_empty, most):
-            self.run.say(f"no resource runs on {name}")
-            self._wait_until_stable()
-            return
-        problem = f"resources still run on it: {', '.join(remaining) or 'unknown'}"
+        try:
+            if self.run.deadline.retry_until(is_empty, self.run.deadline.wait_limit(self.run.options["wait"])):
+                self.run.say(f"no resource runs on {name}")
+                self._wait_until_stable()
+                return
+            problem = f"resources still run on it: {', '.join(remaining)}"
+        except HookError as error:
+            problem = f"it is unknown whether resources still run on it: {error}"
         if self.run.options["on_timeout"] == _FAIL:
             raise HookError(name, problem, "see crm_mon for the reason, or set a longer wait")
         self.run.warn(f"{name}: {problem}")
@@ -228,19 +220,18 @@ class Pacemaker(ReadyHook):
         """
 
         def has_joined() -> bool:
-            cluster = self._cluster()
-            node = None if cluster is None else cluster.nodes.get(name)
-            if cluster is None or node is None or not (cluster.quorum or cluster.ignores_quorum):
-                return False
-            return cluster.has_controller and node.online and not node.pending
+            cluster = self._cluster_with(name)
+            node = cluster.nodes[name]
+            has_quorum = cluster.quorum or cluster.ignores_quorum
+            return has_quorum and cluster.has_controller and node.online and not node.pending
 
-        if not self.run.deadline.wait_until(has_joined, max(0.0, self.run.deadline.left() - _FOR_THE_END)):
+        if not self.run.deadline.retry_until(has_joined, self.run.deadline.wait_limit(None)):
             problem = "the node has not joined a cluster with quorum"
             raise HookError(name, problem, "start the cluster on this node, or see crm_mon")
 
     def _wait_until_stable(self) -> None:
         """Wait until the cluster has ended its actions; warn if it has not."""
-        most = int(min(self.run.options["stable_timeout"], self.run.deadline.left() - _FOR_THE_END))
+        most = int(self.run.deadline.wait_limit(self.run.options["stable_timeout"]))
         if most < 1:
             return
         try:

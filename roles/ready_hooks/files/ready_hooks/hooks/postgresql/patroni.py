@@ -72,7 +72,7 @@ class Patroni:
         if self._run.dry_run:
             self._run.say("would wait until this member streams")
             return
-        if not self._run.deadline.wait_until(self._is_back, interval=1.0):
+        if not self._run.deadline.retry_until(self._is_back, interval=1.0):
             raise HookError(self._name(), "it is not back in the cluster", "look at the log of Patroni")
         if self._options["switch_back"] and data.get("was_leader"):
             self._switch_back()
@@ -113,10 +113,7 @@ class Patroni:
         return next((member.name for member in found if member.is_leader and member.is_healthy), None)
 
     def _is_back(self) -> bool:
-        try:
-            own = self._own(self._members())
-        except HookError:
-            return False
+        own = self._own(self._members())
         return own.is_healthy and own.lag <= self._options["most_lag"]
 
     def _checkpoint(self) -> None:

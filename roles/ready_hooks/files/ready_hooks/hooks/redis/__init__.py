@@ -88,7 +88,7 @@ class Redis(ReadyHook):
             return
         self._wait_for_start()
         with self._server() as server, self._sentinel() as sentinel:
-            if not self.run.deadline.wait_until(lambda: not sentinel.is_failing_over()):
+            if not self.run.deadline.retry_until(lambda: not sentinel.is_failing_over()):
                 raise OutOfTime(sentinel.address, "its failover has not ended")
             instance = server.instance()
             if instance.role == state.MASTER and not self._is_master_for(sentinel, instance):
@@ -102,19 +102,13 @@ class Redis(ReadyHook):
 
     def _wait_for_start(self) -> None:
         """Wait until this instance answers; it may load its data after a boot."""
-        errors: list[HookError] = []
 
         def answers() -> bool:
-            try:
-                with self._server() as server:
-                    server.instance()
-                return True
-            except HookError as error:
-                errors[:] = [error]
-                return False
+            with self._server() as server:
+                server.instance()
+            return True
 
-        if not self.run.deadline.wait_until(answers):
-            raise errors[0]
+        self.run.deadline.retry_until(answers)
 
     def _wait_for_sync(self, server: Server, sentinel: Sentinel) -> None:
         """Wait until this instance is a replica in sync, or the master."""
@@ -125,7 +119,7 @@ class Redis(ReadyHook):
                 return self._is_master_for(sentinel, instance)
             return instance.link_is_up
 
-        if not self.run.deadline.wait_until(in_sync):
+        if not self.run.deadline.retry_until(in_sync):
             raise OutOfTime(server.address, "it is not in sync with its master", "see INFO replication, and masterauth")
 
     def _is_master_for(self, sentinel: Sentinel, instance: state.Instance) -> bool:

@@ -26,8 +26,6 @@ _COMPLETING = "COMPLETING"
 _REASON_BEGIN = "azure-scheduled-events"
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _MOST_SECONDS_OF_A_QUESTION = 20.0
-# seconds that a wait leaves for the end of the run
-_FOR_THE_END = 2.0
 # seconds by which the boot time of one boot varies in slurmctld, which computes it again at each registration
 _BOOT_TIME_VARIES = 2.0
 # seconds between the two times of one start that slurmd reports
@@ -202,19 +200,16 @@ class Slurm(ReadyHook):
         remaining: list[str] = []
 
         def is_idle() -> bool:
-            try:
-                remaining[:] = [number for number, _state in self._jobs(name)]
-            except HookError as error:  # slurmctld restarts, or another one takes over
-                remaining[:] = [f"unknown, {error}"]
+            remaining[:] = [number for number, _state in self._jobs(name)]
             return not remaining
 
-        most = max(0.0, self.run.deadline.left() - _FOR_THE_END)
-        if self.run.options["wait"] is not None:
-            most = min(most, self.run.options["wait"])
-        if self.run.deadline.wait_until(is_idle, most):
-            self.run.say(f"no job runs on {name}")
-            return
-        problem = f"jobs still run on it: {', '.join(remaining)}"
+        try:
+            if self.run.deadline.retry_until(is_idle, self.run.deadline.wait_limit(self.run.options["wait"])):
+                self.run.say(f"no job runs on {name}")
+                return
+            problem = f"jobs still run on it: {', '.join(remaining)}"
+        except HookError as error:
+            problem = f"it is unknown whether jobs still run on it: {error}"
         if self.run.options["on_timeout"] == _FAIL:
             raise HookError(name, problem, "set a longer wait, or another on_timeout")
         self.run.warn(f"{name}: {problem}")
@@ -250,19 +245,13 @@ class Slurm(ReadyHook):
     def _awaited(self, name: str, is_ready: Callable[[answers.Node], bool]) -> answers.Node:
         """Wait until a node is ready, and return it. Raises HookError."""
         found: list[answers.Node] = []
-        problems: list[str] = []
 
         def has_come() -> bool:
-            try:
-                found[:] = [self._shown(name)]
-            except HookError as error:
-                problems[:] = [str(error)]
-                return False
-            problems[:] = ["its slurmd has not registered at slurmctld; start it"]
+            found[:] = [self._shown(name)]
             return is_ready(found[0])
 
-        if not self.run.deadline.wait_until(has_come, max(0.0, self.run.deadline.left() - _FOR_THE_END)):
-            raise HookError(name, "it cannot be resumed", "; ".join(problems))
+        if not self.run.deadline.retry_until(has_come, self.run.deadline.wait_limit(None)):
+            raise HookError(name, "it cannot be resumed: its slurmd has not registered at slurmctld", "start slurmd")
         return found[0]
 
     def _down(self, node: answers.Node) -> HookError:
