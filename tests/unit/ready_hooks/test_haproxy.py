@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
+from ready_hooks.core.errors import HookError
 from support.ready_hooks.hook_host import HookHost
 
 HEADER = "1\n# be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_check_state\n"
 READY, MAINT, DRAIN = 0, 1, 8
-UP = 2
+UP, DOWN = 2, 0
 ADMIN = {"ready": READY, "maint": MAINT, "drain": DRAIN}
 
 
@@ -78,3 +79,23 @@ def test_restart_of_haproxy_during_the_wait_does_not_end_it(hook_host: HookHost,
     haproxy.sessions = [1, None, None, 1, 0]
     hook_host.hook("haproxy", **options(hook_host, "web1")).prepare()
     assert (haproxy.admin, haproxy.sessions) == ({"web1": MAINT, "web2": READY}, [0])
+
+
+def test_server_that_is_back_leaves_the_record_and_is_the_operators_again(
+    hook_host: HookHost, haproxy: HAProxy, capsys: pytest.CaptureFixture[str]
+) -> None:
+    haproxy.admin["removed"], haproxy.operation["removed"] = READY, UP
+    hook = hook_host.hook("haproxy", seconds=5, **options(hook_host, "web1", "web2", "removed"))
+    hook.prepare()
+    del haproxy.admin["removed"]
+    haproxy.operation["web2"] = DOWN
+    with pytest.raises(HookError, match="web2"):
+        hook.recover()
+    assert haproxy.admin == {"web1": READY, "web2": DRAIN}
+    assert hook_host.record("haproxy").load() == {"servers": {str(hook_host.folder / "socket"): ["web/web2"]}}
+    assert capsys.readouterr().err.count("no such server any more") == 1
+    haproxy.admin["web1"] = MAINT
+    haproxy.operation["web2"] = UP
+    hook.recover()
+    assert haproxy.admin == {"web1": MAINT, "web2": READY}
+    assert hook_host.record("haproxy").load() is None

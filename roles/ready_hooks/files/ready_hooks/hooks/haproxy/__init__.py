@@ -91,15 +91,15 @@ class HAProxy(ReadyHook):
         problems: dict[str, HookError] = {}
 
         def all_are_back() -> bool:
-            for address in list(pending):
+            for address, names in list(pending.items()):
+                count = len(names)
                 try:
-                    balancers[address].put_back(pending[address], waits=most != 0)
+                    balancers[address].put_back(names, waits=most != 0)
+                    problems.pop(address, None)
+                    del pending[address]
                 except HookError as error:
                     problems[address] = error
-                    continue
-                problems.pop(address, None)
-                del pending[address]
-                if pending:
+                if pending and len(names) < count:
                     self.run.shorten_record({"servers": pending})
             return not pending
 

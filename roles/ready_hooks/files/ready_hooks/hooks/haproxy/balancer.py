@@ -71,8 +71,10 @@ class Balancer:
             if name in names and server.state != MAINT:
                 self._set(name, MAINT)
 
-    def put_back(self, names: Collection[str], waits: bool) -> None:
-        """Set the servers to ready, as far as their checks succeed. Raises HookError if one of them is not up yet.
+    def put_back(self, names: list[str], waits: bool) -> None:
+        """Set the servers to ready, as far as their checks succeed, and remove these from `names`.
+
+        Raises HookError if one of them is not up yet.
 
         HAProxy takes a server that leaves maint for usable until a check fails. Therefore a server is
         set to drain first, and its check has to succeed from the beginning. The two commands are one
@@ -88,14 +90,16 @@ class Balancer:
                 self._run.act(f"check {name} at {self.address}", self._socket.order, command)
             found = self._socket.servers()
         down = []
-        for name in names:
+        for name in tuple(names):
             server = found.get(name)
+            if server is not None and waits and not server.is_up and not server.is_held and not self._run.dry_run:
+                down.append(name)
+                continue
             if server is None:
                 self._run.warn(f"{name} at {self.address}: HAProxy has no such server any more")
-            elif waits and not server.is_up and not server.is_held and not self._run.dry_run:
-                down.append(name)
             elif server.state != READY:
                 self._set(name, READY)
+            names.remove(name)
         if down:
             raise self._not_up(down[0], found[down[0]])
 
