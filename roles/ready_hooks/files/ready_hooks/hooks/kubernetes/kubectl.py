@@ -87,9 +87,11 @@ class Kubectl:
     def may(self, *words: str) -> bool:
         """Return True if the user of the kubeconfig may do this: `may("patch", "nodes")`. Raises HookError."""
         result = self._run(["auth", "can-i", "--all-namespaces", *words])
-        if result.output.strip() not in ("yes", "no"):
+        # a reason may follow: "no - RBAC: ..."
+        answer = result.output.split(maxsplit=1)[:1]
+        if answer not in (["yes"], ["no"]):
             raise HookError("kubectl auth can-i", _reason(result))
-        return result.output.strip() == "yes"
+        return answer == ["yes"]
 
     def _drain_words(self) -> list[str]:
         given = self._options
