@@ -36,6 +36,25 @@ def test_parse_table_turns_a_mapped_address_into_an_ipv4_address() -> None:
     assert closed_with_data.is_open
 
 
+@pytest.mark.parametrize(
+    ("state", "unacknowledged", "is_open"),
+    [
+        ("01", 0, True),
+        ("08", 0, False),  # CLOSE_WAIT: the client has closed its side
+        ("08", 1, True),
+        ("09", 1, False),  # LAST_ACK: so has the server, and its FIN is one byte
+        ("09", 2, True),
+        ("06", 0, False),  # TIME_WAIT
+        ("0A", 0, False),  # LISTEN
+        ("0A", 5, False),
+    ],
+)
+def test_connection_is_open_as_long_as_data_can_be_lost(state: str, unacknowledged: int, is_open: bool) -> None:
+    row = f"   0: 0100007F:1F90 0100007F:C0DE {state} {unacknowledged:08X}:00000000 {END}"
+    (found,) = connections.parse_table([HEADER, row])
+    assert found.is_open is is_open
+
+
 @pytest.mark.parametrize("value", ["10.0.0.0/8", "168.63.129.16", "fe80::/10", "10.1.2.3/8"])
 def test_network_accepts_addresses_and_networks(value: str) -> None:
     assert connections.network(value)

@@ -19,8 +19,9 @@ FAIL, CONTINUE = "fail", "continue"
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 # states of include/net/tcp_states.h
 _ESTABLISHED, _LISTEN = 1, 10
-# this side has closed; FIN_WAIT1, LAST_ACK, CLOSING
-_CLOSING = (4, 9, 11)
+# bytes that the peer has not acknowledged beside data: this side has closed in FIN_WAIT1, LAST_ACK, CLOSING, and has
+# sent a FIN; in CLOSE_WAIT only the peer has
+_FINS = {4: 1, 9: 1, 11: 1, 8: 0}
 # in a message
 _MOST_PEERS = 3
 
@@ -38,8 +39,8 @@ class Connection(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether data can be lost with this connection: established, or closed with data to send beside the FIN."""
-        return self.state == _ESTABLISHED or (self.state in _CLOSING and self.unacknowledged > 1)
+        """Whether data can be lost with this connection: established, or closed by a side with data to send."""
+        return self.state == _ESTABLISHED or self.unacknowledged > _FINS.get(self.state, self.unacknowledged)
 
 
 def network(value: object) -> Network:
