@@ -8,10 +8,11 @@ from __future__ import annotations
 import threading
 import time
 
+from ready_hooks.core.address import Address
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError
 from ready_hooks.hooks.redis import state
-from ready_hooks.hooks.redis.resp import Endpoint, Reply, connected
+from ready_hooks.hooks.redis.resp import Reply, connected
 from support.ready_hooks.workload_host import WorkloadHost
 from support.wait import wait_until
 
@@ -83,7 +84,7 @@ class RedisPair:
 
     def ask(self, host: WorkloadHost, *words: str, port: int = PORT) -> Reply:
         """Return the answer of Redis, or of the Sentinel, of a host."""
-        to = Endpoint("", host.host.address, port)
+        to = Address("", host.host.address, port)
         with connected(to, Deadline(60), None, PASSWORD if port == PORT else None) as client:
             return client.ask(*words)
 
@@ -116,7 +117,7 @@ class RedisPair:
 
     def writes_wait(self, host: WorkloadHost) -> bool:
         """Return True if a write to the host does not end within a second."""
-        to = Endpoint("", host.host.address, PORT)
+        to = Address("", host.host.address, PORT)
         try:
             with connected(to, Deadline(1), None, PASSWORD) as client:
                 client.ask("SET", "probe", "1")
@@ -165,7 +166,7 @@ class Writer:
         number = 0
         while not self._is_over.is_set():
             try:
-                to = Endpoint("", self._pair.master(), PORT)
+                to = Address("", self._pair.master(), PORT)
                 with connected(to, Deadline(10), None, PASSWORD) as client:
                     while not self._is_over.is_set():
                         number += 1

@@ -94,3 +94,11 @@ def test_wait_limit_leaves_a_tenth_but_at_most_five_seconds() -> None:
     assert (deadline.wait_limit(None), deadline.wait_limit(700), deadline.wait_limit(60)) == (595, 595, 60)
     clock.now += 590
     assert deadline.wait_limit(None) == 9
+
+
+def test_answer_limit_is_half_a_second_after_the_end() -> None:
+    clock = Clock()
+    deadline = Deadline(10, clock, clock.sleep)
+    assert (deadline.answer_limit(5), deadline.answer_limit(60)) == (5, 9)
+    clock.now += 60
+    assert deadline.answer_limit(5) == 0.5

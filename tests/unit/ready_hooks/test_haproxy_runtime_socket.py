@@ -74,14 +74,3 @@ def test_parse_statistics_refuses_a_line_without_numbers(line: str) -> None:
 def test_parse_server_name_refuses_what_a_command_cannot_contain(name: object) -> None:
     with pytest.raises(ValueError, match="expected"):
         runtime_socket.parse_server_name(name)
-
-
-@pytest.mark.parametrize("address", ["/run/haproxy/admin.sock", "lb1:9999", "10.0.0.4:9999", "[fd00::4]:9999"])
-def test_parse_address_accepts_a_path_or_host_and_port(address: str) -> None:
-    assert runtime_socket.parse_address(address) == address
-
-
-@pytest.mark.parametrize("address", ["admin.sock", "lb1", "lb1:0", "lb1:70000", "fd00::4:9999", "lb 1:9999", "", 1])
-def test_parse_address_refuses_other_text(address: object) -> None:
-    with pytest.raises(ValueError, match="expected"):
-        runtime_socket.parse_address(address)

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from ready_hooks.core.address import Address, address
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.hooks.redis import save_mode, state
-from ready_hooks.hooks.redis.resp import Endpoint, RedisError, connected, endpoint
+from ready_hooks.hooks.redis.resp import RedisError, connected
 from ready_hooks.hooks.redis.servers import Account
 
 REPLICATION = """# Replication\r
@@ -94,24 +95,6 @@ def test_odd_answers_are_not_a_healthy_instance() -> None:
     assert not state.persistence_of({}).last_save_succeeded
 
 
-@pytest.mark.parametrize(
-    ("value", "expected", "text"),
-    [
-        ("/run/redis.sock", Endpoint("/run/redis.sock", "", 0), "/run/redis.sock"),
-        ("db1:6379", Endpoint("", "db1", 6379), "db1:6379"),
-        ("[::1]:6379", Endpoint("", "::1", 6379), "[::1]:6379"),
-    ],
-)
-def test_endpoint_is_a_socket_or_host_and_port(value: str, expected: Endpoint, text: str) -> None:
-    assert (endpoint(value), str(endpoint(value))) == (expected, text)
-
-
-@pytest.mark.parametrize("value", ["db1", ":6379", "db1:", "db1:0", "db1:x", "", None, 6379])
-def test_endpoint_without_host_or_port_is_refused(value: object) -> None:
-    with pytest.raises(ValueError):
-        endpoint(value)
-
-
 def test_save_mode_is_a_boolean_or_auto() -> None:
     assert [save_mode(value) for value in (True, "false", "auto")] == ["true", "false", "auto"]
     with pytest.raises(ValueError):
@@ -119,7 +102,7 @@ def test_save_mode_is_a_boolean_or_auto() -> None:
 
 
 @contextmanager
-def server(*answers: bytes) -> Iterator[Endpoint]:
+def server(*answers: bytes) -> Iterator[Address]:
     """A server that answers each of its clients so, and closes the connection."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
@@ -132,7 +115,7 @@ def server(*answers: bytes) -> Iterator[Endpoint]:
 
         thread = threading.Thread(target=serve)
         thread.start()
-        yield Endpoint("", *listening.getsockname()[:2])
+        yield Address("", *listening.getsockname()[:2])
         thread.join()
 
 
@@ -189,7 +172,7 @@ def test_command_that_must_not_repeat_is_sent_once() -> None:
 
 def test_request_without_an_answer_in_time_is_not_sent_later() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        at = Endpoint("", *listening.getsockname()[:2])
+        at = Address("", *listening.getsockname()[:2])
         with connected(at, Deadline(0), None, None) as client, pytest.raises(OutOfTime):
             client.ask("PING")
         peer, _address = listening.accept()
@@ -214,11 +197,11 @@ def test_password_that_others_can_read_is_not_sent(tmp_path: Path) -> None:
     path.write_text("word", encoding="utf-8")
     path.chmod(0o644)
     account = Account(Deadline(60), None, str(path))
-    with pytest.raises(HookError, match="the secret is not used"), account.connected(endpoint("127.0.0.1:1")):
+    with pytest.raises(HookError, match="the secret is not used"), account.connected(address("127.0.0.1:1")):
         pass
 
 
 def test_connection_to_nothing_names_the_address(tmp_path: object) -> None:
-    for to in (endpoint(f"{tmp_path}/missing"), endpoint("127.0.0.1:1")):
+    for to in (address(f"{tmp_path}/missing"), address("127.0.0.1:1")):
         with pytest.raises(HookError, match="cannot be reached"), connected(to, Deadline(60), None, None):
             pass

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socketserver
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,13 +15,14 @@ from typing import Union
 
 import pytest
 
+from ready_hooks.core.address import Address
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.event import from_environment
 from ready_hooks.core.hook import Run
 from ready_hooks.core.record import Record
 from ready_hooks.hooks.redis.failover import Failover
-from ready_hooks.hooks.redis.resp import Endpoint, connected
+from ready_hooks.hooks.redis.resp import connected
 from ready_hooks.hooks.redis.servers import Sentinel, Server
 from support.ready_hooks.clock import Clock
 
@@ -48,6 +50,8 @@ class Lab(socketserver.ThreadingTCPServer):
 
     Attributes:
         commands: the first two words of each command that has changed Redis.
+        info: the answer to INFO.
+        delay: seconds before each other answer of Redis.
     """
 
     daemon_threads = True
@@ -58,17 +62,19 @@ class Lab(socketserver.ThreadingTCPServer):
         self._state = ABORTED
         self._is_asked = False
         self.commands: list[str] = []
+        self.info, self.delay = INFO, 0.0
 
     @property
-    def endpoint(self) -> Endpoint:
-        return Endpoint("", "127.0.0.1", int(self.server_address[1]))
+    def at(self) -> Address:
+        return Address("", "127.0.0.1", int(self.server_address[1]))
 
     def answer(self, words: list[str]) -> bytes:
         """Return the answer to a command; b"" closes the connection."""
         if words[0] == "SENTINEL":
             return self._answer_of_sentinel(words[1])
         if words[0] == "INFO":
-            return encoded(INFO)
+            return encoded(self.info)
+        time.sleep(self.delay)
         self.commands.append(" ".join(words[:2]))
         return OK
 
@@ -122,13 +128,13 @@ def record(tmp_path: Path) -> Record:
     return Record(str(tmp_path / "records"), "redis", "redis")
 
 
-def fail_over(made: Lab, record: Record) -> None:
+def fail_over(made: Lab, record: Record, most_pause: float = 1.0) -> None:
     clock = Clock()
     deadline = Deadline(10, clock, clock.sleep)
-    run = Run("redis", {"most_pause": 1.0}, from_environment({}), deadline, record, dry_run=False)
+    run = Run("redis", {"most_pause": most_pause}, from_environment({}), deadline, record, dry_run=False)
     with (
-        connected(made.endpoint, deadline, None, None) as server,
-        connected(made.endpoint, deadline, None, None) as sentinel,
+        connected(made.at, deadline, None, None) as server,
+        connected(made.at, deadline, None, None) as sentinel,
     ):
         Failover(run, Server(server), Sentinel(sentinel, "mymaster")).fail_over()
 
@@ -173,4 +179,13 @@ def test_writes_continue_if_sentinel_says_that_there_is_no_failover(
     with lab(begun, [later]) as made, pytest.raises(HookError, match=problem):
         fail_over(made, record)
     assert made.commands == [*["CLIENT PAUSE"] * 2, "CLIENT UNPAUSE"]
+    assert record.load() is None
+
+
+def test_writes_continue_after_the_end_of_the_time_although_redis_is_slow(record: Record) -> None:
+    with lab(OK, [ABORTED]) as made:
+        made.info, made.delay = INFO.replace("offset=9", "offset=8"), 0.05
+        with pytest.raises(OutOfTime, match="do not catch up"):
+            fail_over(made, record, most_pause=60.0)
+    assert made.commands == ["CLIENT PAUSE", "CLIENT UNPAUSE"]
     assert record.load() is None

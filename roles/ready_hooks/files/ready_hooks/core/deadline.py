@@ -70,6 +70,10 @@ class Deadline:
             raise errors[0]
         return is_met
 
+    def answer_limit(self, most: float, least: float = 0.5) -> float:
+        """Return the seconds for one answer: those that are left, but `most`, and `least` for an undo at the end."""
+        return max(least, min(most, self.left()))
+
     def wait_limit(self, wanted: float | None) -> float:
         """Return the seconds that a wait may last: those wanted, or what is left, without a part for the next step."""
         left = self.left()

@@ -7,13 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ready_hooks.core import arguments
+from ready_hooks.core.address import address
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError
 from ready_hooks.core.hook import ERROR, Finding, ReadyHook
 from ready_hooks.hooks.haproxy.balancer import CONTINUE, FAIL, SHUTDOWN_SESSIONS, Balancer
-from ready_hooks.hooks.haproxy.runtime_socket import parse_address, parse_server_name
+from ready_hooks.hooks.haproxy.runtime_socket import parse_server_name
 
-DEFAULT_SOCKET = "/run/haproxy/admin.sock"
+DEFAULT_SOCKET = address("/run/haproxy/admin.sock")
 
 # a load balancer, and the servers in it that this hook takes out
 Chosen = tuple[Balancer, list[str]]
@@ -32,7 +33,7 @@ class HAProxy(ReadyHook):
         Option("server", parse_server_name, "server to drain, as BACKEND/SERVER", required=True, many=True),
         Option(
             "socket",
-            parse_address,
+            address,
             f"path or HOST:PORT of the runtime socket of each load balancer (default: {DEFAULT_SOCKET})",
             many=True,
         ),
@@ -70,13 +71,13 @@ class HAProxy(ReadyHook):
             ours = record.get(balancer.address, [])
             record[balancer.address] = ours + [name for name in ready if name not in ours]
             reached[balancer.address] = balancer
-        record = {address: names for address, names in record.items() if names}
+        record = {key: names for key, names in record.items() if names}
         if record:
             self.run.remember({"servers": record})
         # without servers that are not configured any more: recover puts them back
         chosen = [
-            (balancer, [name for name in record.get(address, ()) if name in self._names])
-            for address, balancer in reached.items()
+            (balancer, [name for name in record.get(key, ()) if name in self._names])
+            for key, balancer in reached.items()
         ]
         self._retire(self._drained(chosen, problems), problems)
         self._raise(problems)
@@ -87,18 +88,18 @@ class HAProxy(ReadyHook):
             self.run.say("nothing to put back")
             return
         most = self.run.options["wait_for_check"]
-        balancers = {address: Balancer(self.run, address) for address in pending}
+        balancers = {key: Balancer(self.run, address(key)) for key in pending}
         problems: dict[str, HookError] = {}
 
         def all_are_back() -> bool:
-            for address, names in list(pending.items()):
+            for key, names in list(pending.items()):
                 count = len(names)
                 try:
-                    balancers[address].put_back(names, waits=most != 0)
-                    problems.pop(address, None)
-                    del pending[address]
+                    balancers[key].put_back(names, waits=most != 0)
+                    problems.pop(key, None)
+                    del pending[key]
                 except HookError as error:
-                    problems[address] = error
+                    problems[key] = error
                 if pending and len(names) < count:
                     self.run.shorten_record({"servers": pending})
             return not pending
@@ -132,8 +133,7 @@ class HAProxy(ReadyHook):
         return tuple(dict.fromkeys(self.run.options["server"]))
 
     def _balancers(self) -> list[Balancer]:
-        addresses = self.run.options["socket"] or (DEFAULT_SOCKET,)
-        return [Balancer(self.run, address) for address in dict.fromkeys(addresses)]
+        return [Balancer(self.run, at) for at in dict.fromkeys(self.run.options["socket"] or (DEFAULT_SOCKET,))]
 
     def _record(self) -> dict[str, list[str]]:
         return dict((self.run.record.load() or {}).get("servers", {}))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from ready_hooks.core.address import Address
 from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, Run
 from ready_hooks.core.options import did_you_mean
@@ -17,9 +18,9 @@ FAIL, CONTINUE, SHUTDOWN_SESSIONS = "fail", "continue", "shutdown-sessions"
 class Balancer:
     """One HAProxy, by the address of its runtime socket, for one run of the hook."""
 
-    def __init__(self, run: Run, address: str) -> None:
-        self.address = address
-        self._run, self._socket = run, RuntimeSocket(address, run.deadline)
+    def __init__(self, run: Run, at: Address) -> None:
+        self.address = str(at)
+        self._run, self._socket = run, RuntimeSocket(at, run.deadline)
 
     def findings(self, names: Sequence[str]) -> Iterator[Finding]:
         """Yield what `check` finds about these servers. Raises HookError."""

@@ -5,19 +5,21 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
-import socket
 import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from ready_hooks.core import arguments
+from ready_hooks.core.address import Address
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, OutOfTime
 
 READY, DRAIN, MAINT = "ready", "drain", "maint"
 
-_MOST_SECONDS, _LEAST_SECONDS = 3.0, 0.5
+# for a connection, and for each part of an answer
+_MOST_SECONDS = 3.0
 _MOST_BYTES = 32 * 1024 * 1024
 
 # srv_admin_state: set through the socket, the page or an agent; inherited from a tracked server or a host name
@@ -74,17 +76,17 @@ class Statistics(NamedTuple):
 
 
 class RuntimeSocket:
-    """The runtime socket of one HAProxy; `address` is as `parse_address` returns it."""
+    """The runtime socket of one HAProxy."""
 
-    def __init__(self, address: str, deadline: Deadline) -> None:
-        self.address, self._deadline = address, deadline
+    def __init__(self, at: Address, deadline: Deadline) -> None:
+        self.address, self._at, self._deadline = str(at), at, deadline
 
     def ask(self, command: str) -> str:
         """Send a command, and return the answer. Raises HookError."""
         # each part of an answer can come in time, and the answer never end
-        end = time.monotonic() + max(_LEAST_SECONDS, self._deadline.left())
+        end = time.monotonic() + self._deadline.answer_limit(math.inf)
         try:
-            with self._connect() as connection:
+            with self._at.connect(self._deadline.answer_limit(_MOST_SECONDS)) as connection:
                 connection.sendall(command.encode("ascii") + b"\n")
                 answer = bytearray()
                 while part := connection.recv(65536):
@@ -114,32 +116,6 @@ class RuntimeSocket:
     def statistics(self) -> dict[str, Statistics]:
         """Return the statistics of the servers by BACKEND/SERVER. Raises HookError."""
         return parse_statistics(self.ask("show stat -1 4 -1"), self.address)
-
-    def _connect(self) -> socket.socket:
-        limit = min(_MOST_SECONDS, max(_LEAST_SECONDS, self._deadline.left()))
-        if not self.address.startswith("/"):
-            host, port = self.address.rsplit(":", 1)
-            return socket.create_connection((host.strip("[]"), int(port)), limit)
-        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        made.settimeout(limit)
-        try:
-            made.connect(self.address)
-        except BaseException:
-            made.close()
-            raise
-        return made
-
-
-def parse_address(value: object) -> str:
-    """Return a path, or HOST:PORT, of a runtime socket. Raises ValueError."""
-    given = arguments.text(value)
-    if given.startswith("/"):
-        return given
-    match = re.fullmatch(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]):(\d+)", given)
-    if match is None:
-        raise ValueError(f"expected an absolute path or HOST:PORT, not {value!r}")
-    arguments.port(match[2])
-    return given
 
 
 def parse_server_name(value: object) -> str:

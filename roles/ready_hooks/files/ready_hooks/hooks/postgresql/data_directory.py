@@ -55,7 +55,7 @@ class DataDirectory:
     def _run(self, script: str, name: str, given: str = "") -> str:
         """Run a script of the shell for a file as the owner, in the directory, and return its output."""
         arguments = ["sh", "-c", f'cd -- "$0" && {{ {script}; }}', self.path, name]
-        limit = Deadline(max(_LEAST_SECONDS, min(_MOST_SECONDS, self._deadline.left())))
+        limit = Deadline(self._deadline.answer_limit(_MOST_SECONDS, _LEAST_SECONDS))
         path = f"{self.path}/{name}"
         try:
             result = commands.run(arguments, limit, given=given, environment={"LC_ALL": "C"}, user=self._owner)

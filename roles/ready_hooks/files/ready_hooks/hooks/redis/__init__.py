@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from ready_hooks.core import arguments
+from ready_hooks.core.address import Address, address
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook, Run
@@ -15,7 +16,6 @@ from ready_hooks.core.options import parse_integer
 from ready_hooks.core.secret import secret_problem
 from ready_hooks.hooks.redis import state
 from ready_hooks.hooks.redis.failover import SWITCHED, Failover
-from ready_hooks.hooks.redis.resp import Endpoint, endpoint
 from ready_hooks.hooks.redis.servers import Account, Sentinel, Server, shown
 
 _AUTO = "auto"
@@ -41,10 +41,10 @@ class Redis(ReadyHook):
     name = "redis"
     summary = "Fails over by Sentinel if this instance of Redis is the master, and saves its data set."
     options = (
-        Option("address", endpoint, "path of the socket, or host:port, of this instance", endpoint("127.0.0.1:6379")),
+        Option("address", address, "path of the socket, or host:port, of this instance", address("127.0.0.1:6379")),
         Option("user", arguments.text, "user of the ACL; by default the user default"),
         Option("password_file", arguments.path, "file with the password, which only root can read"),
-        Option("sentinels", endpoint, "Sentinels, host:port; the first that answers is used", many=True),
+        Option("sentinels", address, "Sentinels, host:port; the first that answers is used", many=True),
         Option("sentinel_password_file", arguments.path, "file with the password of the Sentinels"),
         Option("master_name", arguments.text, "name of the master at the Sentinels", "mymaster"),
         Option("most_lag", parse_integer, "bytes that a replica may lag behind before the failover", 10_000_000),
@@ -129,7 +129,7 @@ class Redis(ReadyHook):
         # the run id at Sentinel changes some seconds after a restart
         host, port = sentinel.master()
         try:
-            with self._account.connected(Endpoint("", host, int(port))) as client:
+            with self._account.connected(Address("", host, int(port))) as client:
                 return Server(client).instance().run_id == instance.run_id
         except (HookError, ValueError):
             return False
@@ -172,9 +172,9 @@ class Redis(ReadyHook):
         """The first Sentinel that answers."""
         errors: list[HookError] = []
         with ExitStack() as opened:
-            for address in self.run.options["sentinels"]:
+            for at in self.run.options["sentinels"]:
                 try:
-                    client = opened.enter_context(self._sentinel_account.connected(address))
+                    client = opened.enter_context(self._sentinel_account.connected(at))
                     found = Sentinel(client, self.run.options["master_name"])
                     found.master()
                     break
@@ -214,9 +214,9 @@ class Redis(ReadyHook):
 
     def _sentinel_findings(self, server: Server) -> Iterator[Finding]:
         answering = 0
-        for address in self.run.options["sentinels"]:
+        for at in self.run.options["sentinels"]:
             try:
-                with self._sentinel_account.connected(address) as client:
+                with self._sentinel_account.connected(at) as client:
                     sentinel = Sentinel(client, self.run.options["master_name"])
                     sentinel.master()
                     problem = sentinel.quorum_problem()

@@ -13,9 +13,9 @@ import socket
 import struct
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Union
+from typing import Any, Union
 
-from ready_hooks.core import arguments
+from ready_hooks.core.address import Address
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, OutOfTime
 
@@ -40,34 +40,6 @@ class ConnectionClosed(HookError):
     """The server has closed the connection."""
 
 
-class Endpoint(NamedTuple):
-    """The address of a server: the path of a socket, or host and port."""
-
-    path: str
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return self.path or address_of(self.host, self.port)
-
-
-def address_of(host: str, port: object) -> str:
-    """Return host and port as one text."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def endpoint(value: object) -> Endpoint:
-    """Return the endpoint of the path of a socket or of host:port. Raises ValueError."""
-    words = arguments.text(value)
-    if words.startswith("/"):
-        return Endpoint(words, "", 0)
-    host, _colon, port = words.rpartition(":")
-    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    if not host:
-        raise ValueError(f"expected the path of a socket, or host:port, not {value!r}")
-    return Endpoint("", host, arguments.port(port))
-
-
 class Client:
     """A connection, which is opened again where the server has closed it.
 
@@ -75,7 +47,7 @@ class Client:
     for None; without a password there is no AUTH.
     """
 
-    def __init__(self, to: Endpoint, deadline: Deadline, user: str | None, password: str | None) -> None:
+    def __init__(self, to: Address, deadline: Deadline, user: str | None, password: str | None) -> None:
         self.address = str(to)
         self._to, self._deadline = to, deadline
         self._login = () if password is None else ("AUTH", *([user] if user else []), password)
@@ -86,14 +58,8 @@ class Client:
     def open(self) -> None:
         """Connect, with AUTH where there is a password. Raises HookError."""
         try:
-            if self._to.path:
-                self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-                self._socket.settimeout(limit(self._deadline))
-                self._socket.connect(self._to.path)
-            else:
-                self._socket = socket.create_connection((self._to.host, self._to.port), limit(self._deadline))
+            self._socket = self._to.connect(self._deadline.answer_limit(_ANSWER_LIMIT))
         except OSError as error:
-            self.close()
             remedy = "start the server, or correct the address"
             raise HookError(self.address, f"it cannot be reached: {error.strerror or error}", remedy) from None
         self._parts = _Parts(self._socket)
@@ -137,7 +103,7 @@ class Client:
         is_complete = False
         try:
             assert self._socket is not None and self._parts is not None
-            most = limit(self._deadline)
+            most = self._deadline.answer_limit(_ANSWER_LIMIT)
             self._parts.end = time.monotonic() + most
             self._socket.settimeout(most)
             self._socket.sendall(b"*%d\r\n%s" % (len(words), request))
@@ -206,13 +172,8 @@ class _Parts(io.RawIOBase):
         return self._socket.recv_into(buffer)
 
 
-def limit(deadline: Deadline) -> float:
-    """Return the seconds for one answer."""
-    return max(0.01, min(_ANSWER_LIMIT, deadline.left()))
-
-
 @contextlib.contextmanager
-def connected(to: Endpoint, deadline: Deadline, user: str | None, password: str | None) -> Iterator[Client]:
+def connected(to: Address, deadline: Deadline, user: str | None, password: str | None) -> Iterator[Client]:
     """A connection for the block, with AUTH where there is a password. Raises HookError."""
     client = Client(to, deadline, user, password)
     try:

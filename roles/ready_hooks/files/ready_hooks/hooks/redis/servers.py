@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ready_hooks.core.address import Address, host_and_port
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError
 from ready_hooks.core.secret import read_secret
 from ready_hooks.hooks.redis import state
-from ready_hooks.hooks.redis.resp import Client, Endpoint, RedisError, address_of, connected
+from ready_hooks.hooks.redis.resp import Client, RedisError, connected
 
 
 class Account:
@@ -21,7 +22,7 @@ class Account:
         self._deadline, self._user, self._password_file = deadline, user, password_file
 
     @contextmanager
-    def connected(self, to: Endpoint) -> Iterator[Client]:
+    def connected(self, to: Address) -> Iterator[Client]:
         """A connection for the block. Raises HookError."""
         password = None if self._password_file is None else read_secret(self._password_file)
         with connected(to, self._deadline, self._user, password) as client:
@@ -145,4 +146,4 @@ class Sentinel:
 
 def shown(master: tuple[str, str]) -> str:
     """Return host and port as one text."""
-    return address_of(*master)
+    return host_and_port(*master)

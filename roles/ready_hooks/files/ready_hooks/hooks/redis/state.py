@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ready_hooks.hooks.redis.resp import address_of
+from ready_hooks.core.address import host_and_port
 
 MASTER = "master"
 # Sentinel promotes no replica with one of these flags
@@ -84,13 +84,13 @@ def instance_of(info: Mapping[str, str]) -> Instance:
     for name, value in info.items():
         if name.startswith("slave") and name[5:].isdigit():
             found = dict(part.partition("=")[::2] for part in value.split(","))
-            address = address_of(found.get("ip", ""), found.get("port", ""))
+            address = host_and_port(found.get("ip", ""), found.get("port", ""))
             replicas.append(Replica(address, found.get("state") == "online", number(found.get("offset"))))
     return Instance(
         run_id=info.get("run_id", ""),
         version=tuple(number(part) for part in info.get("redis_version", "").split(".")),
         role=role,
-        master=address_of(info.get("master_host", ""), info.get("master_port", "")),
+        master=host_and_port(info.get("master_host", ""), info.get("master_port", "")),
         link_is_up=info.get("master_link_status") == "up",
         offset=number(info.get("master_repl_offset")),
         replicas=tuple(replicas),
@@ -101,7 +101,7 @@ def known_of(answer: Sequence[Sequence[object]]) -> list[Known]:
     """Return the replicas of an answer to SENTINEL REPLICAS."""
     return [
         Known(
-            address_of(found.get("ip", ""), found.get("port", "")),
+            host_and_port(found.get("ip", ""), found.get("port", "")),
             bool(_DOWN & set(found.get("flags", "").split(","))),
             number(found.get("slave-priority")),
         )
