@@ -14,7 +14,7 @@ import pytest
 
 from ready_hooks.core.arguments import from_mapping
 from ready_hooks.core.deadline import Deadline
-from ready_hooks.core.errors import HookError
+from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.event import from_environment
 from ready_hooks.core.hook import Run
 from ready_hooks.core.record import Record
@@ -23,6 +23,8 @@ from ready_hooks.hooks.postgresql.decision import Phase
 from ready_hooks.hooks.postgresql.pair import Pair
 from ready_hooks.hooks.postgresql.rejoin import Rejoin
 from ready_hooks.hooks.postgresql.switchover import Switchover
+from support.ready_hooks.clock import Clock
+from support.ready_hooks.hook_host import HookHost
 
 PSQL = """#!/bin/sh
 case $(cat) in
@@ -31,6 +33,17 @@ case $(cat) in
     *_lsn*) echo 0/3000000 ;;
 esac
 """
+REPLICA = "host=db2"
+# both answer as they have to before a switchover
+PRIMARY_AND_REPLICA = """case $(cat) in
+    CHECKPOINT) touch $FOLDER/checkpoint ;;
+    *server_version_num*) echo 150000 ;;
+    *pg_promote*) echo 't|77|f|0|t|streaming|0/3000000' ;;
+    *system_identifier*) echo 77 ;;
+    *_lsn*) echo 0/3000000 ;;
+    *IDENTIFY_SYSTEM*) echo '77|1' ;;
+    *) echo t ;;
+esac"""
 SYSTEMCTL = """#!/bin/sh
 echo "$1" >>FOLDER/units
 """
@@ -77,3 +90,27 @@ def test_refusal_after_a_promotion_that_may_take_effect_starts_no_primary(
             Rejoin(pair, data).settle()
     assert record.load() == data_in(Phase.PROMOTING)
     assert not (tmp_path / "units").exists()
+
+
+class SlowCheckpoint(Clock):
+    """A clock by which the checkpoint takes 55 seconds."""
+
+    def __init__(self, checkpoint: Path) -> None:
+        super().__init__()
+        self._checkpoint = checkpoint
+
+    def __call__(self) -> float:
+        return super().__call__() + (55.0 if self._checkpoint.exists() else 0.0)
+
+
+def test_checkpoint_that_leaves_too_little_time_for_a_switchover_changes_nothing(hook_host: HookHost) -> None:
+    hook_host.program("psql", PRIMARY_AND_REPLICA)
+    hook_host.program("systemctl", "echo $* >>$FOLDER/units")
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    hook_host.clock = SlowCheckpoint(hook_host.folder / "checkpoint")
+    place = {"data_directory": str(hook_host.folder), "unit": "db.service"}
+    run = hook_host.hook("postgresql", user=user, replica=REPLICA, primary_conninfo=REPLICA, **place).run
+    with pytest.raises(OutOfTime, match="only 2 s are left"):
+        Switchover(Pair(run), {"other": REPLICA}).begin()
+    assert hook_host.record("postgresql").load() is None
+    assert not (hook_host.folder / "units").exists()

@@ -60,13 +60,9 @@ class Switchover:
 
     def begin(self) -> None:
         """Switch over from a primary that runs. Raises HookError, after which this server is the primary again."""
-        left = self._run.deadline.left()
-        if left < _LEAST:
-            problem = f"only {left:.0f} s are left for a switchover; nothing was changed"
-            raise OutOfTime(self._other.title, problem, "set a longer timeout for the hook")
-        ensure_ready(self._pair, self._other)
+        self._ensure_ready()
         self._run.act("write a checkpoint", self._pair.own.ask, "CHECKPOINT", None)
-        ensure_ready(self._pair, self._other)  # a checkpoint can take minutes
+        self._ensure_ready()  # a checkpoint can take minutes
         self._enter(Phase.STOPPING)
         self.resume()
 
@@ -119,6 +115,14 @@ class Switchover:
         """Return True if the other server is a standby that replayed the last record. Raises HookError."""
         position = "coalesce(pg_last_wal_replay_lsn(), '0/0')"
         return wal.lsn(self._other.ask(f"SELECT {position}")) > checkpoint
+
+    def _ensure_ready(self) -> None:
+        """Raise HookError if the other server cannot take over now, or the time is too short."""
+        ensure_ready(self._pair, self._other)
+        left = self._run.deadline.left()
+        if left < _LEAST:
+            problem = f"only {left:.0f} s are left for a switchover; nothing was changed"
+            raise OutOfTime(self._other.title, problem, "set a longer timeout for the hook")
 
     def _verify(self) -> None:
         own = self._pair.instance.control_data()
