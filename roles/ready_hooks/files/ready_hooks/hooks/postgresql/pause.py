@@ -27,6 +27,8 @@ class Pause:
     def prepare(self, own: State) -> None:
         """Write a checkpoint; by options, pause clients, release the primary from this standby, and stop."""
         options = self._run.options
+        # first, because it can take minutes
+        self._run.act("write a checkpoint", self._pair.own.ask, "CHECKPOINT", None)
         if options["pgbouncer"] is not None:
             self._pause_clients(options["pgbouncer"])
         target = options["primary"] or options["replica"]
@@ -34,7 +36,6 @@ class Pause:
             other = self._pair.other(target)
             if synchronous.would_block(other):
                 self._pair.suspend_synchronous(self._pair.choose(target, self._data), self._data)
-        self._run.act("write a checkpoint", self._pair.own.ask, "CHECKPOINT", None)
         if options["stop"]:
             self._data["stopped"] = True
             self._run.remember(self._data)
@@ -54,6 +55,8 @@ class Pause:
         self._run.forget()
 
     def _pause_clients(self, target: str) -> None:
+        if self._data.get("paused", {}).get("target", target) != target:
+            self._resume_clients()
         pooler = self._pair.other(target)
         paused = self._data.setdefault("paused", {"target": target, "databases": []})
         for name in _databases(pooler, paused=False):

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+
+"""The ready hook postgresql without a switchover, with a script as psql."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ready_hooks.core.errors import HookError
+from ready_hooks.hooks.postgresql.decision import State
+from ready_hooks.hooks.postgresql.pair import Pair
+from ready_hooks.hooks.postgresql.pause import Pause
+from support.ready_hooks.hook_host import HookHost
+
+# notes the commands that change something; each PgBouncer has the database shop
+PSQL = """for target do :; done
+sql=$(cat)
+paused=$(test -e "$FOLDER/$target.paused" && echo 1 || echo 0)
+case $sql in
+    SHOW*) echo "shop|h|$paused|0"; exit ;;
+    PAUSE*) touch "$FOLDER/$target.paused" ;;
+    RESUME*) rm "$FOLDER/$target.paused" ;;
+    CHECKPOINT) test ! -e "$FOLDER/full" || exit 1 ;;
+esac
+echo "$sql $target" >>$FOLDER/changes"""
+FIRST, SECOND = "port=6432", "port=6433"
+SHOP = '"shop";'
+
+
+@pytest.fixture
+def host(hook_host: HookHost) -> HookHost:
+    hook_host.program("psql", PSQL)
+    return hook_host
+
+
+def pause(host: HookHost, pgbouncer: str, data: dict[str, Any]) -> Pause:
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    place = {"data_directory": str(host.folder), "unit": "db.service"}
+    return Pause(Pair(host.hook("postgresql", user=user, pgbouncer=pgbouncer, **place).run), data)
+
+
+def changes(folder: Path) -> list[str]:
+    return (folder / "changes").read_text(encoding="utf-8").splitlines()
+
+
+def test_clients_wait_after_the_checkpoint_only(host: HookHost) -> None:
+    own = "CHECKPOINT port=5432 dbname=postgres"
+    pause(host, FIRST, {}).prepare(State.PRIMARY)
+    assert changes(host.folder) == [own, f"PAUSE {SHOP} {FIRST}"]
+
+
+def test_clients_do_not_wait_after_a_checkpoint_that_has_failed(host: HookHost) -> None:
+    (host.folder / "full").touch()
+    with pytest.raises(HookError):
+        pause(host, FIRST, {}).prepare(State.PRIMARY)
+    assert not (host.folder / "changes").exists()
+
+
+def test_clients_of_another_pgbouncer_than_that_of_the_record_go_on(host: HookHost) -> None:
+    data: dict[str, Any] = {}
+    pause(host, FIRST, data).prepare(State.PRIMARY)
+    pause(host, SECOND, data).prepare(State.PRIMARY)
+    assert [line for line in changes(host.folder) if SHOP in line] == [
+        f"PAUSE {SHOP} {FIRST}",
+        f"RESUME {SHOP} {FIRST}",
+        f"PAUSE {SHOP} {SECOND}",
+    ]
+    assert host.record("postgresql").load() == {"paused": {"target": SECOND, "databases": ["shop"]}}
