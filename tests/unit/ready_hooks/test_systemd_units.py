@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The pure parts of the ready hook systemd-units."""
+"""The pure parts of the ready hook systemd-units, and the hook with a script as systemctl."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import math
 import pytest
 
 from ready_hooks.hooks.systemd_units import start_order, time_span, unit_name, unit_of
+from support.ready_hooks.hook_host import HookHost
 
 SHOWN = {"Id": "a.service", "LoadState": "loaded", "ActiveState": "active", "CanStart": "yes", "Transient": "no"}
 
@@ -71,3 +72,29 @@ def test_dependents_are_those_that_stop_with_the_unit_without_targets() -> None:
 def test_start_order_is_reversed_with_sockets_before_their_services() -> None:
     triggered = {"a.socket": ("a.service",), "a.service": (), "other.socket": ("b.service",)}
     assert start_order(["a.socket", "a.service", "b.service"], triggered) == ["b.service", "a.socket", "a.service"]
+
+
+# a unit runs while there is a file with its name, and is masked if there is one for that
+SYSTEMCTL = """for name do :; done
+unit=$FOLDER/$name
+case $1 in
+    show)
+        test -e $unit && state=active || state=inactive
+        test -e $unit.masked && load=masked || load=loaded
+        printf 'Id=%s\nLoadState=%s\nActiveState=%s\nCanStart=yes\n' $name $load $state ;;
+    stop) rm $unit ;;
+    start) test ! -e $unit.masked && touch $unit ;;
+esac"""
+
+
+def test_recover_leaves_a_unit_alone_that_an_operator_has_masked(hook_host: HookHost) -> None:
+    hook_host.program("systemctl", SYSTEMCTL)
+    one, other = (hook_host.folder / name for name in ("one.service", "other.service"))
+    one.touch()
+    other.touch()
+    hook = hook_host.hook("systemd-units", units=["one", "other"])
+    hook.prepare()
+    assert not one.exists() and not other.exists()
+    one.with_name("one.service.masked").touch()
+    hook.recover()
+    assert (one.exists(), other.exists(), hook_host.record("systemd-units").load()) == (False, True, None)

@@ -209,9 +209,13 @@ class SystemdUnits(ReadyHook):
             return
         left: list[str] = list(record["units"])
         failures: list[HookError] = []
-        for name in start_order(left, {name: self._unit(name).triggered for name in left}):
+        units = {name: self._unit(name) for name in left}
+        for name in start_order(left, {name: unit.triggered for name, unit in units.items()}):
             try:
-                self.run.act(f"start {name}", self._start, name)
+                if units[name].load == "masked":
+                    self.run.warn(f"{name}: an operator has masked it; it stays as it is")
+                else:
+                    self.run.act(f"start {name}", self._start, name)
             except HookError as error:
                 failures.append(error)
                 if self.run.deadline.left() == 0:
