@@ -11,7 +11,7 @@ from typing import Any, Callable, ClassVar, NamedTuple
 
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.deadline import Deadline
-from ready_hooks.core.errors import HookError
+from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.event import Event
 from ready_hooks.core.record import Record
 
@@ -19,6 +19,9 @@ PREPARE, EMERGENCY, STARTED, RECOVER = "prepare", "emergency", "started", "recov
 STAGES = (PREPARE, EMERGENCY, STARTED, RECOVER)
 
 ERROR, WARNING, INFO = "error", "warning", "info"
+
+# values of the option on_timeout
+FAIL, CONTINUE = "fail", "continue"
 
 
 class Finding(NamedTuple):
@@ -59,6 +62,13 @@ class Run:
         self.say(f"would {description}" if self.dry_run else description)
         if not self.dry_run:
             action(*arguments)
+
+    def out_of_time(self, subject: str, problem: str, remedy: str) -> None:
+        """End a wait that was not long enough: raise OutOfTime, or warn if the option on_timeout is not FAIL."""
+        error = OutOfTime(subject, problem, remedy)
+        if self.options["on_timeout"] == FAIL:
+            raise error
+        self.warn(str(error))
 
     def preparation_of(self, key: str, value: str) -> dict[str, Any] | None:
         """Return the record, or None without one. Raises HookError if its `key` has another value than this one.

@@ -37,6 +37,14 @@ def change_problem(path: str) -> str | None:
     return None
 
 
+def refuse_changeable(path: str, what: str) -> None:
+    """Raise HookError if another user could change the file or folder, which is `what`; OSError if there is none."""
+    problem = change_problem(path)
+    if problem is not None:
+        remedy = "make root the owner and the only user who can write it"
+        raise HookError(path, f"other users can change {what}: {problem}", remedy)
+
+
 @contextlib.contextmanager
 def opened_folder(path: str) -> Iterator[int]:
     """The descriptor of a folder in which other users may have files, for the block.

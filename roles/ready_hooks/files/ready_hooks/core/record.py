@@ -14,10 +14,12 @@ from typing import Any
 from ready_hooks.core import durable_file
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, OutOfTime
-from ready_hooks.core.ownership import change_problem
+from ready_hooks.core.ownership import refuse_changeable
 
 DEFAULT_FOLDER = "/var/lib/azure-scheduled-events/ready-hooks"
 _VERSION = 1
+# recover does what it says, often as root
+_WHAT = "the record of a preparation"
 
 
 class Record:
@@ -51,7 +53,7 @@ class Record:
     def load(self) -> dict[str, Any] | None:
         """Return what `save` wrote last, or None without a record. Raises HookError."""
         try:
-            _refuse_strangers(self.path)
+            refuse_changeable(self.path, _WHAT)
             found = durable_file.read_json(self.path)
             if found["version"] != _VERSION or found["use"] != self._use:
                 raise ValueError(f"it is of version {found['version']}, for {found['use']}")
@@ -91,7 +93,7 @@ class Record:
             os.makedirs(self._folder, exist_ok=True)
         finally:
             os.umask(before)
-        _refuse_strangers(self._folder)
+        refuse_changeable(self._folder, _WHAT)
 
     def remove(self) -> None:
         """Remove the record, after everything that it describes is undone. Raises HookError."""
@@ -99,11 +101,3 @@ class Record:
             durable_file.remove(self.path)
         except OSError as error:
             raise HookError(self.path, f"the record cannot be removed: {error.strerror}") from None
-
-
-def _refuse_strangers(path: str) -> None:
-    """Raise HookError if another user could replace the record: recover does what it says, often as root."""
-    problem = change_problem(path)
-    if problem is not None:
-        remedy = "make root the owner and the only user who can write it"
-        raise HookError(path, f"other users can change the record of a preparation: {problem}", remedy)

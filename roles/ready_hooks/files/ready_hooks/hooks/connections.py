@@ -12,10 +12,9 @@ from typing import NamedTuple, Union
 
 from ready_hooks.core import arguments
 from ready_hooks.core.arguments import Option
-from ready_hooks.core.errors import HookError, OutOfTime, UsageError
-from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook, Run
+from ready_hooks.core.errors import HookError, UsageError
+from ready_hooks.core.hook import CONTINUE, ERROR, FAIL, INFO, WARNING, Finding, ReadyHook, Run
 
-FAIL, CONTINUE = "fail", "continue"
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 # states of include/net/tcp_states.h
 _ESTABLISHED, _LISTEN = 1, 10
@@ -111,9 +110,7 @@ class Connections(ReadyHook):
         problem = f"connections that have not ended within {most:.0f} s: {len(remaining)}" + _peers(remaining)
         if not remaining:
             problem = f"it was not without connections for {quiet_for:g} s within {most:.1f} s"
-        if self.run.options["on_timeout"] == FAIL:
-            raise OutOfTime(f"port {ports}", problem, "raise wait, list health probes in ignore, or set on_timeout")
-        self.run.warn(f"port {ports}: {problem}")
+        self.run.out_of_time(f"port {ports}", problem, "raise wait, list health probes in ignore, or set on_timeout")
 
     def recover(self) -> None:
         self.run.say("nothing to undo")

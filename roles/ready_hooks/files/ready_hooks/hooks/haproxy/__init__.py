@@ -10,8 +10,8 @@ from ready_hooks.core import arguments
 from ready_hooks.core.address import address
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError
-from ready_hooks.core.hook import ERROR, Finding, ReadyHook
-from ready_hooks.hooks.haproxy.balancer import CONTINUE, FAIL, SHUTDOWN_SESSIONS, Balancer
+from ready_hooks.core.hook import CONTINUE, ERROR, FAIL, Finding, ReadyHook
+from ready_hooks.hooks.haproxy.balancer import SHUTDOWN_SESSIONS, Balancer
 from ready_hooks.hooks.haproxy.runtime_socket import parse_server_name
 
 DEFAULT_SOCKET = address("/run/haproxy/admin.sock")
@@ -124,7 +124,7 @@ class HAProxy(ReadyHook):
         for balancer, names in chosen:
             remaining = max(0.0, most - (left - self.run.deadline.left()))
             try:
-                balancer.retire(names, remaining, self.run.options["on_timeout"])
+                balancer.retire(names, remaining)
             except HookError as error:
                 problems.append(error)
 

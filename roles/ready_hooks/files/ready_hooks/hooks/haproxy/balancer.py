@@ -12,7 +12,7 @@ from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, Run
 from ready_hooks.core.options import did_you_mean
 from ready_hooks.hooks.haproxy.runtime_socket import DRAIN, MAINT, READY, RuntimeSocket, Server
 
-FAIL, CONTINUE, SHUTDOWN_SESSIONS = "fail", "continue", "shutdown-sessions"
+SHUTDOWN_SESSIONS = "shutdown-sessions"
 
 
 class Balancer:
@@ -53,19 +53,16 @@ class Balancer:
             if name in names and server.state == READY:
                 self._set(name, DRAIN)
 
-    def retire(self, names: Collection[str], most: float, on_timeout: str) -> None:
+    def retire(self, names: Collection[str], most: float) -> None:
         """Wait for the end of the sessions of the servers, which are in drain, then set them to maint.
 
-        `most` is in seconds; `on_timeout` is FAIL, CONTINUE or SHUTDOWN_SESSIONS, where sessions remain. Raises
-        HookError.
+        `most` is in seconds. Raises HookError.
         """
         if not self._run.dry_run and not self._run.deadline.retry_until(lambda: not self._sessions(names), most):
             for name, sessions in self._sessions(names).items():
                 problem = f"sessions that have not ended within {most:.0f} s: {sessions}"
-                if on_timeout == FAIL:
-                    raise OutOfTime(f"{name} at {self.address}", problem, "raise wait, or set on_timeout")
-                self._run.warn(f"{name} at {self.address}: {problem}")
-                if on_timeout == SHUTDOWN_SESSIONS:
+                self._run.out_of_time(f"{name} at {self.address}", problem, "raise wait, or set on_timeout")
+                if self._run.options["on_timeout"] == SHUTDOWN_SESSIONS:
                     command = f"shutdown sessions server {name}"
                     self._run.act(f"{command} at {self.address}", self._socket.order, command)
         for name, server in self._socket.servers().items():

@@ -7,21 +7,19 @@ from __future__ import annotations
 import math
 import socket
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from ready_hooks.core import arguments, commands, report
 from ready_hooks.core.arguments import Option
+from ready_hooks.core.boot import boot_id
 from ready_hooks.core.errors import HookError, OutOfTime
-from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook, Run
+from ready_hooks.core.hook import CONTINUE, ERROR, FAIL, INFO, WARNING, Finding, ReadyHook, Run
 from ready_hooks.core.options import parse_integer
 from ready_hooks.core.secret import secret_problem
 from ready_hooks.hooks.kubernetes.kubectl import Kubectl
 from ready_hooks.hooks.kubernetes.node import Node
 
 ANNOTATION = "azure-scheduled-events/cordoned-for"
-FAIL, CONTINUE = "fail", "continue"
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 # kubectl repeats a refused eviction every 5 s, and names the pods that remain only then; most
 # seconds, and the share of the hook's time, that stay free for this
 _AFTER_DRAIN, _SHARE_AFTER_DRAIN = 6.0, 0.2
@@ -148,7 +146,7 @@ class Kubernetes(ReadyHook):
 
         def is_ready() -> bool:
             found[:] = [self._node(name)]
-            return found[0].is_ready and (not own_boot or found[0].boot_id == _own_boot())
+            return found[0].is_ready and (not own_boot or found[0].boot_id == boot_id())
 
         most = 0 if self.run.dry_run else self.run.options["wait_ready"]
         if not self.run.deadline.retry_until(is_ready, most, interval=2.0) and most > 0:
@@ -159,14 +157,7 @@ class Kubernetes(ReadyHook):
 
 def _record(node: Node, cordoned: bool) -> dict[str, Any]:
     """Return the record; `reports_boot` means that the kubelet of the node runs on this host."""
-    return {"node": node.name, "cordoned": cordoned, "reports_boot": node.boot_id != "" and node.boot_id == _own_boot()}
-
-
-def _own_boot() -> str:
-    try:
-        return _BOOT_ID.read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
+    return {"node": node.name, "cordoned": cordoned, "reports_boot": node.boot_id != "" and node.boot_id == boot_id()}
 
 
 HOOK = Kubernetes

@@ -13,7 +13,7 @@ from ready_hooks.core import commands
 from ready_hooks.core.commands import Result
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, OutOfTime
-from ready_hooks.core.ownership import change_problem
+from ready_hooks.core.ownership import refuse_changeable
 from ready_hooks.hooks.kubernetes.node import Node, parse_node
 
 # seconds for one request; kubectl itself sets no limit
@@ -109,19 +109,13 @@ class Kubectl:
         return result.output
 
     def _run(self, words: Sequence[str], most: float = 3.0 * _REQUEST_SECONDS) -> Result:
-        refuse_changeable(self._options["kubeconfig"])
+        kubeconfig = self._options["kubeconfig"]
+        try:
+            # kubectl runs the programs that it names
+            refuse_changeable(kubeconfig, "the kubeconfig")
+        except OSError as error:
+            raise HookError(kubeconfig, f"it cannot be read: {error.strerror}", "correct kubeconfig") from None
         return commands.run([*self._command, *words], self._deadline, most)
-
-
-def refuse_changeable(kubeconfig: str) -> None:
-    """Raise HookError if other users could change the file: kubectl runs the programs that it names."""
-    try:
-        problem = change_problem(kubeconfig)
-    except OSError as error:
-        raise HookError(kubeconfig, f"it cannot be read: {error.strerror}", "correct kubeconfig") from None
-    if problem is not None:
-        remedy = "make root the owner and the only user who can write it"
-        raise HookError(kubeconfig, f"other users can change it: {problem}", remedy)
 
 
 def _reason(result: Result) -> str:

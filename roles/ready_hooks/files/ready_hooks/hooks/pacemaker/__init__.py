@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ready_hooks.core import arguments, commands
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, OutOfTime
-from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook
+from ready_hooks.core.hook import CONTINUE, ERROR, FAIL, INFO, WARNING, Finding, ReadyHook
 from ready_hooks.hooks.pacemaker import limits, state
 
 # Each writes the attribute with lifetime forever, so that the node stays in standby over a reboot.
@@ -24,7 +24,7 @@ _ONLINE = {
     "crm": ("crm", "node", "online"),
     "crm_standby": ("crm_standby", "--lifetime", "forever", "--delete", "--node"),
 }
-_AUTO, _FAIL, _CONTINUE = "auto", "fail", "continue"
+_AUTO = "auto"
 _COLOUR = "\x1b\\[[0-9;]*m"
 _MOST_SECONDS_TO_SHOW = 5.0
 _MOST_SECONDS_OF_A_QUESTION = 20.0
@@ -47,7 +47,7 @@ class Pacemaker(ReadyHook):
         Option(
             "wait", arguments.seconds, "seconds for the resources to leave the node (default: all that the hook has)"
         ),
-        Option("on_timeout", arguments.one_of(_FAIL, _CONTINUE), "fail or continue if resources remain", _FAIL),
+        Option("on_timeout", arguments.one_of(FAIL, CONTINUE), "fail or continue if resources remain", FAIL),
         Option(
             "stable_timeout", arguments.seconds, "seconds for the cluster to end its actions; 0 does not wait", 60.0
         ),
@@ -206,9 +206,7 @@ class Pacemaker(ReadyHook):
             problem = f"resources still run on it: {', '.join(remaining)}"
         except HookError as error:
             problem = f"it is unknown whether resources still run on it: {error}"
-        if self.run.options["on_timeout"] == _FAIL:
-            raise HookError(name, problem, "see crm_mon for the reason, or set a longer wait")
-        self.run.warn(f"{name}: {problem}")
+        self.run.out_of_time(name, problem, "see crm_mon for the reason, or set a longer wait")
 
     def _wait_until_joined(self, name: str) -> None:
         """Wait until this node is in the cluster, which it may have left for a reboot.

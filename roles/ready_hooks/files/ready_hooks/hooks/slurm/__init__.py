@@ -12,19 +12,19 @@ from typing import Any, Callable
 
 from ready_hooks.core import arguments, commands
 from ready_hooks.core.arguments import Option
+from ready_hooks.core.boot import boot_id
 from ready_hooks.core.errors import HookError
 from ready_hooks.core.event_types import EVENT_TYPES, advises
-from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook
+from ready_hooks.core.hook import CONTINUE, ERROR, FAIL, INFO, WARNING, Finding, ReadyHook
 from ready_hooks.hooks.slurm import answers
 
-_CONTINUE, _FAIL, _REQUEUE, _NONE = "continue", "fail", "requeue", "none"
+_REQUEUE, _NONE = "requeue", "none"
 _DEFAULT_REQUEUE_TYPES = ("Preempt", "Redeploy")
 _PROGRAMS = ("scontrol", "squeue", "scancel")
 # states in which a job holds its nodes
 _ON_NODE = "RUNNING,SUSPENDED,STOPPED,CONFIGURING,COMPLETING"
 _COMPLETING = "COMPLETING"
 _REASON_BEGIN = "azure-scheduled-events"
-_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _MOST_SECONDS_OF_A_QUESTION = 20.0
 # seconds by which the boot time of one boot varies in slurmctld, which computes it again at each registration
 _BOOT_TIME_VARIES = 2.0
@@ -53,9 +53,9 @@ class Slurm(ReadyHook):
         Option("wait", arguments.seconds, "seconds for the jobs to end (default: all that the hook has)"),
         Option(
             "on_timeout",
-            arguments.one_of(_CONTINUE, _FAIL, _REQUEUE),
+            arguments.one_of(CONTINUE, FAIL, _REQUEUE),
             "continue, fail, or requeue the jobs that allow it, if jobs remain",
-            _CONTINUE,
+            CONTINUE,
         ),
         Option(
             "requeue_types",
@@ -121,7 +121,7 @@ class Slurm(ReadyHook):
         self.run.forget()
 
     def _record_of(self, node: answers.Node, reason: str | None) -> dict[str, Any]:
-        return {"node": node.name, "reason": reason, "boot": _boot_id(), "signalled": []}
+        return {"node": node.name, "reason": reason, "boot": boot_id(), "signalled": []}
 
     def _new_reason(self) -> str:
         words = (_REASON_BEGIN, self.run.event.event_id, self.run.event.event_type)
@@ -210,9 +210,7 @@ class Slurm(ReadyHook):
             problem = f"jobs still run on it: {', '.join(remaining)}"
         except HookError as error:
             problem = f"it is unknown whether jobs still run on it: {error}"
-        if self.run.options["on_timeout"] == _FAIL:
-            raise HookError(name, problem, "set a longer wait, or another on_timeout")
-        self.run.warn(f"{name}: {problem}")
+        self.run.out_of_time(name, problem, "set a longer wait, or another on_timeout")
         if self.run.options["on_timeout"] == _REQUEUE:
             self._requeue(name)
 
@@ -222,7 +220,7 @@ class Slurm(ReadyHook):
         Slurm does not expect the reboot of a node that is not drained: it becomes DOWN when a slurmd registers with a
         boot time behind the last RESUME.
         """
-        rebooted = boot != _boot_id()
+        rebooted = boot != boot_id()
 
         def has_returned(node: answers.Node) -> bool:
             if not node.is_drained or node.reason != reason:
@@ -261,14 +259,6 @@ class Slurm(ReadyHook):
         """Return whether the slurmd of this host is the one that has registered last."""
         started = answers.parse_slurmd_started(self._ask("scontrol", "show", "slurmd").output)
         return started is not None and node.started is not None and node.started >= started - _TOLERANCE
-
-
-def _boot_id() -> str:
-    try:
-        with open(_BOOT_ID, encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
 
 
 HOOK = Slurm
