@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ready_hooks.core.errors import HookError
-from ready_hooks.hooks.health_file import saved_file
+from ready_hooks.hooks import health_file
 from support.ready_hooks.hook_host import HookHost
 
 
@@ -17,20 +17,20 @@ def test_put_restores_content_and_mode(tmp_path: Path) -> None:
     path = tmp_path / "ready"
     path.write_bytes(b"up\0\xff")
     path.chmod(0o2640)
-    before = saved_file.read(str(path))
-    saved_file.put(str(path), None)
-    assert saved_file.read(str(path)) is None
-    saved_file.put(str(path), saved_file.from_record(list(before or ())))
-    assert saved_file.read(str(path)) == before
+    before = health_file.read(str(path))
+    health_file.put(str(path), None)
+    assert health_file.read(str(path)) is None
+    health_file.put(str(path), health_file.from_record(list(before or ())))
+    assert health_file.read(str(path)) == before
     assert (path.read_bytes(), os.listdir(tmp_path)) == (b"up\0\xff", ["ready"])
 
 
 def test_put_restores_a_symbolic_link_and_not_its_target(tmp_path: Path) -> None:
     path = tmp_path / "ready"
     path.symlink_to("elsewhere")
-    before = saved_file.read(str(path))
-    saved_file.put(str(path), None)
-    saved_file.put(str(path), before)
+    before = health_file.read(str(path))
+    health_file.put(str(path), None)
+    health_file.put(str(path), before)
     assert os.readlink(path) == "elsewhere"
 
 
@@ -39,8 +39,8 @@ def test_put_gives_a_link_to_its_owner_and_no_file_that_has_taken_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, own = tmp_path / "ready", tmp_path / "file of root"
-    link = saved_file.SavedFile(saved_file.encoded("elsewhere"), True, 0o777, 65534, 65534)
-    saved_file.put(str(path), link)
+    link = health_file.SavedFile(health_file.encoded("elsewhere"), True, 0o777, 65534, 65534)
+    health_file.put(str(path), link)
     assert path.lstat().st_uid == 65534
     own.touch()
     make = os.symlink
@@ -51,23 +51,23 @@ def test_put_gives_a_link_to_its_owner_and_no_file_that_has_taken_its_name(
         os.replace(own, tmp_path / os.fsdecode(name))
 
     monkeypatch.setattr(os, "symlink", make_and_replace)
-    saved_file.put(str(path), link)
+    health_file.put(str(path), link)
     assert (path.is_symlink(), path.stat().st_uid) == (False, 0)
 
 
 def test_read_refuses_a_folder_and_a_large_file(tmp_path: Path) -> None:
     with pytest.raises(HookError, match="neither a file"):
-        saved_file.read(str(tmp_path))
+        health_file.read(str(tmp_path))
     large = tmp_path / "large"
     large.write_bytes(b"x" * (1024 * 1024 + 1))
     with pytest.raises(HookError, match="larger"):
-        saved_file.read(str(large))
+        health_file.read(str(large))
 
 
 def test_put_into_a_missing_folder_fails_and_names_the_file(tmp_path: Path) -> None:
     path = str(tmp_path / "missing" / "ready")
     with pytest.raises(HookError, match=f"^{path}: "):
-        saved_file.put(path, saved_file.SavedFile(saved_file.encoded("up")))
+        health_file.put(path, health_file.SavedFile(health_file.encoded("up")))
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,0 @@
-../../../../../../roles/ready_hooks/files/ready_hooks/hooks/health_file/__init__.py
