@@ -25,12 +25,14 @@ from ready_hooks.hooks.redis.failover import Failover
 from ready_hooks.hooks.redis.resp import connected
 from ready_hooks.hooks.redis.servers import Sentinel, Server
 from support.ready_hooks.clock import Clock
+from support.ready_hooks.hook_host import HookHost
 
 Answer = Union[str, "list[Answer]"]
 
 OLD: list[Answer] = ["10.0.0.1", "6379"]
-NEW: list[Answer] = ["10.0.0.2", "6379"]
-INFO = "run_id:1\r\nrole:master\r\nslave0:ip=10.0.0.2,port=6379,state=online,offset=9\r\nmaster_repl_offset:9\r\n"
+# nothing listens there
+NEW: list[Answer] = ["127.0.0.1", "1"]
+INFO = "run_id:1\r\nrole:master\r\nslave0:ip=127.0.0.1,port=1,state=online,offset=9\r\nmaster_repl_offset:9\r\n"
 REPLICA: list[Answer] = ["ip", NEW[0], "port", NEW[1], "flags", "slave", "slave-priority", "100"]
 # answers to SENTINEL FAILOVER; without one the connection closes
 OK, LOST = b"+OK\r\n", b""
@@ -189,3 +191,33 @@ def test_writes_continue_after_the_end_of_the_time_although_redis_is_slow(record
             fail_over(made, record, most_pause=60.0)
     assert made.commands == ["CLIENT PAUSE", "CLIENT UNPAUSE"]
     assert record.load() is None
+
+
+class Loading(Lab):
+    """An old master after a boot: it loads its data while it answers the first questions, and is replaced by then."""
+
+    def __init__(self) -> None:
+        super().__init__(OK, [SWITCHED])
+        self._state = SWITCHED
+        self._asked = 0
+
+    def answer(self, words: list[str]) -> bytes:
+        self._asked += words[0] == "INFO"
+        is_loading = self._asked < 10
+        if words[0] == "REPLICAOF" and is_loading:
+            return b"-LOADING Redis is loading the dataset in memory\r\n"
+        if words[0] == "REPLICAOF":
+            self.info = "role:slave\r\nmaster_link_status:up\r\n"
+        return encoded(f"{self.info}loading:{is_loading:d}\r\n") if words[0] == "INFO" else super().answer(words)
+
+
+def test_recover_waits_until_the_instance_has_loaded_its_data(hook_host: HookHost) -> None:
+    with Loading() as made:
+        threading.Thread(target=made.serve_forever, args=(0.05,), daemon=True).start()
+        hook_host.record("redis").save({"phase": "failover begun"})
+        try:
+            hook_host.hook("redis", address=str(made.at), sentinels=str(made.at)).recover()
+        finally:
+            made.shutdown()
+    assert made.commands[0] == f"REPLICAOF {NEW[0]}"
+    assert hook_host.record("redis").load() is None

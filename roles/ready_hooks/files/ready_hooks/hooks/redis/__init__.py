@@ -101,14 +101,14 @@ class Redis(ReadyHook):
         self.run.forget()
 
     def _wait_for_start(self) -> None:
-        """Wait until this instance answers; it may load its data after a boot."""
+        """Wait until this instance has loaded its data, as after a boot; before, it refuses to follow a master."""
 
-        def answers() -> bool:
+        def has_started() -> bool:
             with self._server() as server:
-                server.instance()
-            return True
+                return not server.persistence().is_loading
 
-        self.run.deadline.retry_until(answers)
+        if not self.run.deadline.retry_until(has_started):
+            raise OutOfTime(str(self.run.options["address"]), "it still loads its data", "raise the time limit")
 
     def _wait_for_sync(self, server: Server, sentinel: Sentinel) -> None:
         """Wait until this instance is a replica in sync, or the master."""

@@ -63,7 +63,7 @@ class Persistence(NamedTuple):
     is_saving: bool
     is_rewriting: bool
     last_save_succeeded: bool
-    last_save: int
+    is_loading: bool
 
 
 def fields(text: str) -> dict[str, str]:
@@ -115,7 +115,7 @@ def persistence_of(info: Mapping[str, str]) -> Persistence:
         info.get("rdb_bgsave_in_progress") == "1",
         "1" in (info.get("aof_rewrite_in_progress"), info.get("aof_rewrite_scheduled")),
         info.get("rdb_last_bgsave_status") == "ok",
-        number(info.get("rdb_last_save_time")),
+        info.get("loading") == "1",
     )
 
 
