@@ -166,3 +166,15 @@ def test_validate_refuses_options_that_do_not_go_together(
 ) -> None:
     assert cli.main([use, "validate", "--json", json.dumps(options)]) == 2
     assert capsys.readouterr().err.startswith(f"{use}: {named}: ")
+
+
+def test_error_of_a_check_is_its_last_finding(
+    valve: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def check(_hook: Valve) -> Iterator[Finding]:
+        yield Finding(INFO, "valve: open")
+        raise HookError("pump", "it does not answer", "start it")
+
+    monkeypatch.setattr(Valve, "check", check)
+    assert main(valve, "check", name="pump-2") == 1
+    assert capsys.readouterr() == ("pump-2: valve: open\n", "pump-2: pump: it does not answer; start it\n")

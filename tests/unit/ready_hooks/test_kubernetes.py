@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ready_hooks.core.hook import ERROR
+from ready_hooks.core.errors import HookError
 from support.ready_hooks.hook_host import HookHost
 
 KUBECTL = """case $* in
@@ -22,5 +22,6 @@ def test_check_names_the_permission_that_is_missing(hook_host: HookHost, answer:
     hook_host.program("kubectl", KUBECTL.format(answer=answer))
     kubeconfig = hook_host.folder / "kubeconfig"
     kubeconfig.touch(0o600)
-    (finding,) = hook_host.hook("kubernetes", kubeconfig=str(kubeconfig), node="a").check()
-    assert (finding.severity, finding.text) == (ERROR, "a: the user of the kubeconfig may not: patch nodes")
+    hook = hook_host.hook("kubernetes", kubeconfig=str(kubeconfig), node="a")
+    with pytest.raises(HookError, match="^a: the user of the kubeconfig may not: patch nodes$"):
+        list(hook.check())

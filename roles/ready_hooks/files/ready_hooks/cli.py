@@ -21,7 +21,7 @@ from ready_hooks.core import arguments, event, report
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, UsageError
-from ready_hooks.core.hook import ERROR, INFO, RECOVER, STAGES, ReadyHook, Run
+from ready_hooks.core.hook import ERROR, INFO, RECOVER, STAGES, Finding, ReadyHook, Run
 from ready_hooks.core.record import DEFAULT_FOLDER, Record
 
 CHECK, VALIDATE = "check", "validate"
@@ -143,9 +143,16 @@ def _locked(hook: ReadyHook) -> Iterator[None]:
 
 def _check(hook: ReadyHook) -> int:
     """Print the findings: INFO to standard output, all others to standard error; exit status 1 for an ERROR."""
-    errors: list[str] = []
-    for finding in hook.check():
+    status = 0
+    for finding in _findings(hook):
         print(f"{hook.run.name}: {finding.text}", file=sys.stdout if finding.severity == INFO else sys.stderr)
         if finding.severity == ERROR:
-            errors.append(finding.text)
-    return 1 if errors else 0
+            status = 1
+    return status
+
+
+def _findings(hook: ReadyHook) -> Iterator[Finding]:
+    try:
+        yield from hook.check()
+    except HookError as error:
+        yield Finding(ERROR, str(error))

@@ -202,6 +202,12 @@ def must_run(
     return result.output
 
 
+def require(program: str, remedy: str) -> None:
+    """Raise HookError if there is no such program."""
+    if found(program) is None:
+        raise HookError(program, "there is no such program", remedy)
+
+
 def found(program: str) -> str | None:
     """Return the path of a program that can be executed, or None."""
     return shutil.which(program)

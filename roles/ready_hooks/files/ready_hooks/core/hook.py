@@ -130,7 +130,10 @@ class ReadyHook(abc.ABC):
 
     @abc.abstractmethod
     def check(self) -> Iterator[Finding]:
-        """Yield what is wrong, or worth to know, before an event comes. Changes nothing."""
+        """Yield what is wrong, or worth to know, before an event comes. Changes nothing.
+
+        A HookError is a finding, too, and ends the check.
+        """
 
     @abc.abstractmethod
     def prepare(self) -> None:

@@ -70,13 +70,9 @@ class Command(ReadyHook):
         if user is not None:
             try:
                 pwd.getpwnam(user)
-                commands.as_user((), user)
             except KeyError:
-                yield Finding(ERROR, f"{user}: there is no such user; correct the option user")
-                return
-            except HookError as error:
-                yield Finding(ERROR, str(error))
-                return
+                raise HookError(user, "there is no such user", "correct the option user") from None
+            commands.as_user((), user)
         if "prepare" in given and "recover" not in given:
             yield Finding(WARNING, "recover: without it nothing undoes the effect of prepare; set it if that is needed")
         if "check" in given:
@@ -93,16 +89,13 @@ class Command(ReadyHook):
 
     def _checked(self) -> Finding:
         """Run the command check, and return its result."""
-        try:
-            result = commands.run(
-                self.run.options["check"],
-                self.run.deadline,
-                self.run.options["check_timeout"],
-                environment=self._environment(),
-                user=self.run.options["user"],
-            )
-        except HookError as error:
-            return Finding(ERROR, f"check: {error}")
+        result = commands.run(
+            self.run.options["check"],
+            self.run.deadline,
+            self.run.options["check_timeout"],
+            environment=self._environment(),
+            user=self.run.options["user"],
+        )
         if result.status != 0:
             return Finding(ERROR, f"check: {result.reason}")
         return Finding(INFO, f"check: {result.reason if result.output.strip() else 'it succeeded'}")

@@ -13,7 +13,7 @@ from typing import NamedTuple, Union
 from ready_hooks.core import arguments
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, UsageError
-from ready_hooks.core.hook import CONTINUE, ERROR, FAIL, INFO, WARNING, Finding, ReadyHook, Run
+from ready_hooks.core.hook import CONTINUE, FAIL, INFO, WARNING, Finding, ReadyHook, Run
 
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 # states of include/net/tcp_states.h
@@ -72,11 +72,7 @@ class Connections(ReadyHook):
             raise UsageError("wait", f"{wait:g} s are less than quiet_for ({quiet_for:g} s)", "raise wait")
 
     def check(self) -> Iterator[Finding]:
-        try:
-            found = list(read_tables())
-        except HookError as error:
-            yield Finding(ERROR, str(error))
-            return
+        found = list(read_tables())
         listening = {each.port for each in found if each.state == _LISTEN}
         for port in self.run.options["ports"]:
             if port not in listening:

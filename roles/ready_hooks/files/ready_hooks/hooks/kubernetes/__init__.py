@@ -13,7 +13,7 @@ from ready_hooks.core import arguments, commands, report
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.boot import boot_id
 from ready_hooks.core.errors import HookError, OutOfTime
-from ready_hooks.core.hook import CONTINUE, ERROR, FAIL, INFO, WARNING, Finding, ReadyHook, Run
+from ready_hooks.core.hook import CONTINUE, FAIL, INFO, WARNING, Finding, ReadyHook, Run
 from ready_hooks.core.options import parse_integer
 from ready_hooks.core.secret import secret_problem
 from ready_hooks.hooks.kubernetes.kubectl import Kubectl
@@ -62,23 +62,17 @@ class Kubernetes(ReadyHook):
         self._name: str = run.options["node"] or socket.gethostname().lower()
 
     def check(self) -> Iterator[Finding]:
-        if commands.found(self.run.options["kubectl"]) is None:
-            yield Finding(ERROR, f"{self.run.options['kubectl']}: there is no such program; install kubectl")
-            return
+        commands.require(self.run.options["kubectl"], "install kubectl")
         problem = secret_problem(self.run.options["kubeconfig"])
         if problem is not None:
             yield Finding(WARNING, f"{self.run.options['kubeconfig']}: {problem}")
-        try:
-            node = self._node(self._name)
-            refused = [" ".join(words) for words in _PERMISSIONS if not self._kubectl.may(*words)]
-            if refused:
-                yield Finding(ERROR, f"{node.name}: the user of the kubeconfig may not: {', '.join(refused)}")
-                return
-            pods = self._kubectl.planned(node.name)
-            state = "cordoned" if node.is_cordoned else "schedulable"
-            yield Finding(INFO, f"{node.name}: {state}; a drain would evict {len(pods)} pods")
-        except HookError as error:
-            yield Finding(ERROR, str(error))
+        node = self._node(self._name)
+        refused = [" ".join(words) for words in _PERMISSIONS if not self._kubectl.may(*words)]
+        if refused:
+            raise HookError(node.name, f"the user of the kubeconfig may not: {', '.join(refused)}")
+        pods = self._kubectl.planned(node.name)
+        state = "cordoned" if node.is_cordoned else "schedulable"
+        yield Finding(INFO, f"{node.name}: {state}; a drain would evict {len(pods)} pods")
 
     def prepare(self) -> None:
         node = self._node(self._name)

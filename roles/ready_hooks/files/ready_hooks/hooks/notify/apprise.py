@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from ready_hooks.core import commands
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError
-from ready_hooks.core.hook import EMERGENCY, ERROR, INFO, RECOVER, Finding, Run
+from ready_hooks.core.hook import EMERGENCY, INFO, RECOVER, Finding, Run
 from ready_hooks.core.report import Value
 from ready_hooks.core.secret import read_secret
 from ready_hooks.hooks.notify import template
@@ -30,14 +30,10 @@ class Apprise:
     def check(self) -> Iterator[Finding]:
         """Yield whether apprise is installed and reads a service from its configuration."""
         path = self._options["apprise"]
-        try:
-            read_secret(path)
-            if commands.found(PROGRAM) is None:
-                raise HookError(PROGRAM, "there is no such program", "install the package apprise")
-            self._call("check", "check", "info", self._run.deadline.left(), "--dry-run")
-            yield Finding(INFO, f"{path}: {PROGRAM} finds a service in it")
-        except HookError as error:
-            yield Finding(ERROR, str(error))
+        read_secret(path)
+        commands.require(PROGRAM, "install the package apprise")
+        self._call("check", "check", "info", self._run.deadline.left(), "--dry-run")
+        yield Finding(INFO, f"{path}: {PROGRAM} finds a service in it")
 
     def send(self, values: Mapping[str, Value], limit: Deadline) -> None:
         """Send a notification; in a dry run, print it. Raises HookError."""

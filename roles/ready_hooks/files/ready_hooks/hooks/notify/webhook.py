@@ -12,7 +12,7 @@ from typing import Any
 
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError
-from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, Run
+from ready_hooks.core.hook import INFO, WARNING, Finding, Run
 from ready_hooks.core.report import NAMES
 from ready_hooks.core.secret import read_secret
 from ready_hooks.hooks.notify import template, web_request
@@ -33,12 +33,8 @@ class WebHook:
 
     def check(self) -> Iterator[Finding]:
         """Yield errors of the options and files, and whether the server can be reached."""
-        try:
-            address, context = self._address(), web_request.tls_context(self._options["ca_file"])
-            self._headers("")
-        except HookError as error:
-            yield Finding(ERROR, str(error))
-            return
+        address, context = self._address(), web_request.tls_context(self._options["ca_file"])
+        self._headers("")
         if not address.is_protected:
             yield Finding(WARNING, f"{address.origin}: others can read the notifications; use https")
         limit = min(_CHECK_SECONDS, self._run.deadline.left())

@@ -56,15 +56,9 @@ class Pacemaker(ReadyHook):
 
     def check(self) -> Iterator[Finding]:
         for program in ("crm_mon", "crm_node", "cibadmin"):
-            if commands.found(program) is None:
-                yield Finding(ERROR, f"{program}: there is no such program; install pacemaker-cli-utils")
-                return
-        try:
-            tool, name = self._tool(), self._node()
-            cluster = self._cluster_with(name)
-        except HookError as error:
-            yield Finding(ERROR, str(error))
-            return
+            commands.require(program, "install pacemaker-cli-utils")
+        tool, name = self._tool(), self._node()
+        cluster = self._cluster_with(name)
         node = cluster.nodes[name]
         yield Finding(INFO, f"{name}: {'in standby already' if node.standby else 'not in standby'}, changed by {tool}")
         if tool == "crm" and self._ask("getent", "hosts", name).status != 0:

@@ -11,7 +11,7 @@ from typing import Any
 from ready_hooks.core import arguments
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, UsageError
-from ready_hooks.core.hook import ERROR, Finding, ReadyHook, Run
+from ready_hooks.core.hook import Finding, ReadyHook, Run
 from ready_hooks.hooks.postgresql import checks, wal
 from ready_hooks.hooks.postgresql.conninfo import conninfo
 from ready_hooks.hooks.postgresql.decision import Action, Phase, State, decide
@@ -75,11 +75,8 @@ class Postgresql(ReadyHook):
         yield from checks.files(self.run.options)
         if self._patroni is not None:
             yield from self._patroni.check()
-            return
-        try:
+        else:
             yield from checks.findings(Pair(self.run))
-        except HookError as error:
-            yield Finding(ERROR, str(error))
 
     def prepare(self) -> None:
         os.chdir("/")  # the user of psql may not enter the folder of the caller

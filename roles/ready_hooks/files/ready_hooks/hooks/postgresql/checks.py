@@ -60,28 +60,23 @@ def files(options: Mapping[str, Any]) -> Iterator[Finding]:
 def _switchover(pair: Pair) -> Iterator[Finding]:
     options = pair.run.options
     other = pair.other(options["replica"])
-    try:
-        switchover.ensure_ready(pair, other)
-        yield Finding(INFO, f"{other.title}: the replica can take over")
-        names = other.setting(synchronous.SETTING)
-        if names and not options["suspend_synchronous"]:
-            problem = f"{synchronous.SETTING} is {names!r}: after the switchover, commits wait for a standby"
-            yield Finding(WARNING, f"{other.title}: {problem}; set suspend_synchronous, or have another standby")
-        for program in ("pg_controldata", "pg_rewind"):
-            pair.instance.program(program)
-        if not pair.instance.control_data().can_rewind:
-            problem = "wal_log_hints and data checksums are off; pg_rewind cannot repair a diverged server"
-            yield Finding(WARNING, f"{pair.own.title}: {problem}")
-        if not pair.own.setting("primary_slot_name") and other.setting("wal_keep_size") == "0":
-            problem = (
-                "wal_keep_size is 0, and this server has no primary_slot_name; it may miss records when it is back"
-            )
-            yield Finding(WARNING, f"{other.title}: {problem}")
-    except HookError as error:
-        yield Finding(ERROR, str(error))
     yield Finding(
         INFO, f"a switchover needs a timeout of the hook of at least {_SECONDS} s, and the time of a checkpoint"
     )
+    switchover.ensure_ready(pair, other)
+    yield Finding(INFO, f"{other.title}: the replica can take over")
+    names = other.setting(synchronous.SETTING)
+    if names and not options["suspend_synchronous"]:
+        problem = f"{synchronous.SETTING} is {names!r}: after the switchover, commits wait for a standby"
+        yield Finding(WARNING, f"{other.title}: {problem}; set suspend_synchronous, or have another standby")
+    for program in ("pg_controldata", "pg_rewind"):
+        pair.instance.program(program)
+    if not pair.instance.control_data().can_rewind:
+        problem = "wal_log_hints and data checksums are off; pg_rewind cannot repair a diverged server"
+        yield Finding(WARNING, f"{pair.own.title}: {problem}")
+    if not pair.own.setting("primary_slot_name") and other.setting("wal_keep_size") == "0":
+        problem = "wal_keep_size is 0, and this server has no primary_slot_name; it may miss records when it is back"
+        yield Finding(WARNING, f"{other.title}: {problem}")
 
 
 def _standby(pair: Pair) -> Iterator[Finding]:
@@ -90,16 +85,13 @@ def _standby(pair: Pair) -> Iterator[Finding]:
     if target is None:
         return
     other = pair.other(target)
-    try:
-        if not other.is_primary:
-            yield Finding(WARNING, f"{other.title}: it is not a primary; correct the option primary")
-        elif not pair.wait_until_streaming(other, 0.0):
-            yield Finding(WARNING, f"{pair.own.title}: it does not stream from {other.title}, or lags too far")
-        elif synchronous.would_block(other) and not options["suspend_synchronous"]:
-            problem = "its commits wait for this standby while this host is down"
-            yield Finding(WARNING, f"{other.title}: {problem}; set suspend_synchronous, or have another standby")
-    except HookError as error:
-        yield Finding(ERROR, str(error))
+    if not other.is_primary:
+        yield Finding(WARNING, f"{other.title}: it is not a primary; correct the option primary")
+    elif not pair.wait_until_streaming(other, 0.0):
+        yield Finding(WARNING, f"{pair.own.title}: it does not stream from {other.title}, or lags too far")
+    elif synchronous.would_block(other) and not options["suspend_synchronous"]:
+        problem = "its commits wait for this standby while this host is down"
+        yield Finding(WARNING, f"{other.title}: {problem}; set suspend_synchronous, or have another standby")
 
 
 def _pooler(pooler: Server) -> Iterator[Finding]:

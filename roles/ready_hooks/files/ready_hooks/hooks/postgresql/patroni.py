@@ -30,18 +30,15 @@ class Patroni:
 
     def check(self) -> Iterator[Finding]:
         """Yield the findings."""
-        try:
-            found = self._members()
-            own = self._own(found)
-            yield Finding(INFO, f"{own.name}: {own.role}, {own.state}")
-            name, reasons = members.candidate(found, own.name, self._options["candidate"], self._options["most_lag"])
-            if name is not None:
-                yield Finding(INFO, f"{name} can take over")
-            else:
-                severity = ERROR if own.is_leader else WARNING
-                yield Finding(severity, f"{own.name}: no member could take over: {reasons}; repair the cluster")
-        except HookError as error:
-            yield Finding(ERROR, str(error))
+        found = self._members()
+        own = self._own(found)
+        yield Finding(INFO, f"{own.name}: {own.role}, {own.state}")
+        name, reasons = members.candidate(found, own.name, self._options["candidate"], self._options["most_lag"])
+        if name is not None:
+            yield Finding(INFO, f"{name} can take over")
+        else:
+            severity = ERROR if own.is_leader else WARNING
+            yield Finding(severity, f"{own.name}: no member could take over: {reasons}; repair the cluster")
 
     def prepare(self) -> None:
         """Switch over if this member is the leader; by option, stop it. Raises HookError."""

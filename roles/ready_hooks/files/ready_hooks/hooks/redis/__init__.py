@@ -189,14 +189,10 @@ class Redis(ReadyHook):
             path = self.run.options[name]
             problem = None if path is None else secret_problem(path)
             if problem is not None:
-                yield Finding(ERROR, f"{path}: {problem}; chown it to root, and chmod it to 0600")
-                return
-        try:
-            with self._server() as server:
-                yield from self._server_findings(server)
-                yield from self._sentinel_findings(server)
-        except HookError as error:
-            yield Finding(ERROR, str(error))
+                raise HookError(path, problem, "chown it to root, and chmod it to 0600")
+        with self._server() as server:
+            yield from self._server_findings(server)
+            yield from self._sentinel_findings(server)
 
     def _server_findings(self, server: Server) -> Iterator[Finding]:
         instance = server.instance()

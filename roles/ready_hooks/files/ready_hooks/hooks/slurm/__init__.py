@@ -15,7 +15,7 @@ from ready_hooks.core.arguments import Option
 from ready_hooks.core.boot import boot_id
 from ready_hooks.core.errors import HookError
 from ready_hooks.core.event_types import EVENT_TYPES, advises
-from ready_hooks.core.hook import CONTINUE, ERROR, FAIL, INFO, WARNING, Finding, ReadyHook
+from ready_hooks.core.hook import CONTINUE, FAIL, INFO, WARNING, Finding, ReadyHook
 from ready_hooks.hooks.slurm import answers
 
 _REQUEUE, _NONE = "requeue", "none"
@@ -68,18 +68,11 @@ class Slurm(ReadyHook):
 
     def check(self) -> Iterator[Finding]:
         for program in _PROGRAMS:
-            if commands.found(program) is None:
-                yield Finding(ERROR, f"{program}: there is no such program; install slurm-client")
-                return
-        try:
-            ping = self._ask("scontrol", "ping")
-            if " is UP" not in ping.output:
-                yield Finding(ERROR, f"slurmctld: it does not answer: {ping.reason}; start it, or correct slurm.conf")
-                return
-            node = self._node()
-        except HookError as error:
-            yield Finding(ERROR, str(error))
-            return
+            commands.require(program, "install slurm-client")
+        ping = self._ask("scontrol", "ping")
+        if " is UP" not in ping.output:
+            raise HookError("slurmctld", f"it does not answer: {ping.reason}", "start it, or correct slurm.conf")
+        node = self._node()
         state = "+".join(node.states)
         yield Finding(INFO, f"{node.name}: {state}" + (f", reason: {node.reason}" if node.reason else ""))
         if os.geteuid() != 0:
