@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,11 +41,8 @@ class Valve(ReadyHook):
         self.run.remember({"state": valve.read_text(encoding="utf-8")})
         self.run.act("close the valve", valve.write_text, f"closed for {self.run.event.event_type}")
 
-    def recover(self) -> None:
-        record = self.run.record.load()
-        if record is not None:
-            self.run.act("open the valve", Path(self.run.options["valve"]).write_text, record["state"])
-            self.run.forget()
+    def undo(self, record: dict[str, Any]) -> None:
+        self.run.act("open the valve", Path(self.run.options["valve"]).write_text, record["state"])
 
 
 @pytest.fixture
@@ -68,6 +66,9 @@ def test_prepare_then_recover(valve: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert valve.read_text(encoding="utf-8") == "closed for Reboot"
     assert main(valve, "recover") == 0
     assert valve.read_text(encoding="utf-8") == "open"
+    valve.write_text("half open", encoding="utf-8")
+    assert main(valve, "recover") == 0
+    assert valve.read_text(encoding="utf-8") == "half open"
 
 
 def test_dry_run_changes_nothing_and_creates_no_folder(valve: Path, capsys: pytest.CaptureFixture[str]) -> None:

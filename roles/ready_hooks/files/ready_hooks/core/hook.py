@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import abc
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Callable, ClassVar, NamedTuple
 
 from ready_hooks.core.arguments import Option
@@ -63,6 +63,13 @@ class Run:
         if not self.dry_run:
             action(*arguments)
 
+    def fail(self, problems: Sequence[HookError]) -> None:
+        """Raise the first of the problems, and warn of the others; without one, go on."""
+        for other in problems[1:]:
+            self.warn(str(other))
+        if problems:
+            raise problems[0]
+
     def out_of_time(self, subject: str, problem: str, remedy: str) -> None:
         """End a wait that was not long enough: raise OutOfTime, or warn if the option on_timeout is not FAIL."""
         error = OutOfTime(subject, problem, remedy)
@@ -105,10 +112,10 @@ class Run:
 class ReadyHook(abc.ABC):
     """A hook.
 
-    A subclass sets the class attributes and defines the methods. `prepare` is idempotent: a
-    repeat, or a second event before the recovery of the first, keeps the record of the first one.
-    `recover` undoes what the record says, and nothing without a record. Both raise HookError. The
-    constructor raises UsageError for options that do not go together, and does nothing else.
+    A subclass sets the class attributes, and defines `check`, `prepare` and, if that writes a record,
+    `undo`. `prepare` is idempotent: a repeat, or a second event before the recovery of the first,
+    keeps the record of the first one. All methods raise HookError. The constructor raises UsageError
+    for options that do not go together, and does nothing else.
 
     Attributes:
         name: as users write it.
@@ -139,6 +146,15 @@ class ReadyHook(abc.ABC):
     def prepare(self) -> None:
         """Prepare the workload for the interruption."""
 
-    @abc.abstractmethod
     def recover(self) -> None:
-        """Undo the preparation."""
+        """Undo what the record says, then remove it; without one there is nothing to undo."""
+        record = self.run.record.load()
+        if record is None:
+            self.run.say("nothing to undo")
+            return
+        self.undo(record)
+        self.run.forget()
+
+    def undo(self, record: dict[str, Any]) -> None:
+        """Undo the preparation of the record; an error keeps it for the next recover."""
+        raise NotImplementedError

@@ -8,7 +8,7 @@ import os
 import pwd
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 from ready_hooks.core import arguments, commands
 from ready_hooks.core.arguments import Option
@@ -104,12 +104,8 @@ class Command(ReadyHook):
         self.run.remember({"begun": True})
         self._run("prepare")
 
-    def recover(self) -> None:
-        if self.run.record.load() is None:
-            self.run.say("nothing to undo: prepare was not begun")
-            return
+    def undo(self, record: dict[str, Any]) -> None:
         self._run("recover")
-        self.run.forget()
 
     def _run(self, verb: str) -> None:
         command = self.run.options[verb]

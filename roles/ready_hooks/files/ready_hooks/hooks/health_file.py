@@ -178,11 +178,7 @@ class HealthFile(ReadyHook):
             self.run.act(f"{self.run.options['action']} {path}", put, path, target)
         self._wait(path)
 
-    def recover(self) -> None:
-        record = self.run.record.load()
-        if record is None:
-            self.run.say("nothing to restore")
-            return
+    def undo(self, record: dict[str, Any]) -> None:
         path, before = record["path"], from_record(record["before"])
         self._check()
         found = read(path)
@@ -190,7 +186,6 @@ class HealthFile(ReadyHook):
             self.run.warn(f"{path}: another program has changed it; it stays as it is")
         elif found != before:
             self.run.act(f"{'remove' if before is None else 'restore'} {path}", put, path, before)
-        self.run.forget()
 
     def _target(self, found: SavedFile | None) -> SavedFile | None:
         """Return the file as prepare leaves it; the same object where nothing is to do."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ready_hooks.core import arguments, commands
 from ready_hooks.core.arguments import Option
@@ -202,11 +202,7 @@ class SystemdUnits(ReadyHook):
         elif unit.name not in stopped:
             self.run.say(f"{unit.name} does not run ({unit.state})")
 
-    def recover(self) -> None:
-        record = self.run.record.load()
-        if record is None:
-            self.run.say("nothing to start")
-            return
+    def undo(self, record: dict[str, Any]) -> None:
         left: list[str] = list(record["units"])
         failures: list[HookError] = []
         units = {name: self._unit(name) for name in left}
@@ -223,11 +219,7 @@ class SystemdUnits(ReadyHook):
             else:
                 left.remove(name)
                 self.run.shorten_record({"units": left})
-        for other in failures[1:]:
-            self.run.warn(str(other))
-        if failures:
-            raise failures[0]
-        self.run.forget()
+        self.run.fail(failures)
 
     def _stop(self, name: str) -> None:
         limit = min(self.run.options["stop_timeout"], self.run.deadline.left())

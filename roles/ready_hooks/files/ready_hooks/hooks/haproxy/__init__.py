@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ready_hooks.core import arguments
 from ready_hooks.core.address import address
@@ -60,7 +61,7 @@ class HAProxy(ReadyHook):
 
     def prepare(self) -> None:
         problems: list[HookError] = []
-        record = self._record()
+        record: dict[str, list[str]] = (self.run.record.load() or {"servers": {}})["servers"]
         reached: dict[str, Balancer] = {}
         for balancer in self._balancers():
             try:
@@ -80,13 +81,10 @@ class HAProxy(ReadyHook):
             for key, balancer in reached.items()
         ]
         self._retire(self._drained(chosen, problems), problems)
-        self._raise(problems)
+        self.run.fail(problems)
 
-    def recover(self) -> None:
-        pending = self._record()
-        if not pending:
-            self.run.say("nothing to put back")
-            return
+    def undo(self, record: dict[str, Any]) -> None:
+        pending: dict[str, list[str]] = record["servers"]
         most = self.run.options["wait_for_check"]
         balancers = {key: Balancer(self.run, address(key)) for key in pending}
         problems: dict[str, HookError] = {}
@@ -105,8 +103,7 @@ class HAProxy(ReadyHook):
             return not pending
 
         self.run.deadline.wait_until(all_are_back, 0 if self.run.dry_run else most)
-        self._raise(list(problems.values()))
-        self.run.forget()
+        self.run.fail(list(problems.values()))
 
     def _drained(self, chosen: Sequence[Chosen], problems: list[HookError]) -> list[Chosen]:
         done = []
@@ -134,15 +131,6 @@ class HAProxy(ReadyHook):
 
     def _balancers(self) -> list[Balancer]:
         return [Balancer(self.run, at) for at in dict.fromkeys(self.run.options["socket"] or (DEFAULT_SOCKET,))]
-
-    def _record(self) -> dict[str, list[str]]:
-        return dict((self.run.record.load() or {}).get("servers", {}))
-
-    def _raise(self, problems: list[HookError]) -> None:
-        for problem in problems[:-1]:
-            self.run.warn(str(problem))
-        if problems:
-            raise problems[-1]
 
 
 HOOK = HAProxy

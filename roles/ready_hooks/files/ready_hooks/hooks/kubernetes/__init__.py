@@ -86,11 +86,7 @@ class Kubernetes(ReadyHook):
             self.run.say(f"{node.name} is cordoned already; recover leaves it so")
         self._drain(node.name)
 
-    def recover(self) -> None:
-        record = self.run.record.load()
-        if record is None:
-            self.run.say("nothing to uncordon")
-            return
+    def undo(self, record: dict[str, Any]) -> None:
         node = self._node_when_ready(record["node"], record["reports_boot"])
         if record["cordoned"] and ANNOTATION not in node.annotations:
             self.run.say(f"an operator has removed {ANNOTATION} from {node.name}, and keeps it as it is")
@@ -98,7 +94,6 @@ class Kubernetes(ReadyHook):
             self.run.act(f"uncordon {node.name}", self._kubectl.uncordon, node.name)
         if ANNOTATION in node.annotations:
             self.run.act(f"remove {ANNOTATION}", self._kubectl.annotate, node.name, ANNOTATION, None)
-        self.run.forget()
 
     def _node(self, name: str) -> Node:
         """Return the node of this name. Raises HookError."""

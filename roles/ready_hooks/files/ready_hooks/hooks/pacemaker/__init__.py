@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from ready_hooks.core import arguments, commands
 from ready_hooks.core.arguments import Option
@@ -90,20 +91,14 @@ class Pacemaker(ReadyHook):
         if not self.run.dry_run:
             self._wait_for_move(name)
 
-    def recover(self) -> None:
-        record = self.run.record.load()
-        if record is None:
-            self.run.say("no node to take out of standby")
-            return
+    def undo(self, record: dict[str, Any]) -> None:
         name = str(record["node"])
         if not self.run.dry_run:
             self._wait_until_joined(name)
         if not self._is_standby(name):
             self.run.say(f"{name} is out of standby already")
-            self.run.forget()
             return
         self.run.act(f"take {name} out of standby", self._set, name, False)
-        self.run.forget()
         if not self.run.dry_run:
             self._wait_until_stable()
 

@@ -96,18 +96,14 @@ class Postgresql(ReadyHook):
         else:
             Pause(pair, data).prepare(own)
 
-    def recover(self) -> None:
+    def undo(self, record: dict[str, Any]) -> None:
         os.chdir("/")
         if self._patroni is not None:
-            self._patroni.recover()
-            return
-        data = self.run.record.load()
-        if data is None:
-            self.run.say("nothing to undo")
-        elif "phase" in data:
-            Rejoin(Pair(self.run), data).settle()
+            self._patroni.recover(record)
+        elif "phase" in record:
+            Rejoin(Pair(self.run), record).settle()
         else:
-            Pause(Pair(self.run), data).recover()
+            Pause(Pair(self.run), record).recover()
 
     def _continue(self, pair: Pair, data: dict[str, Any]) -> bool:
         """Continue an earlier switchover; return True if this server is the primary, and a new one has to begin."""

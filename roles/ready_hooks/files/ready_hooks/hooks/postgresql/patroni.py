@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ready_hooks.core import commands
@@ -58,12 +58,8 @@ class Patroni:
             self._run.remember(data)
             self._run.act(f"stop {self._unit.name}", self._unit.change, "stop")
 
-    def recover(self) -> None:
+    def recover(self, data: Mapping[str, Any]) -> None:
         """Wait until this member is a part of the cluster again. Raises HookError."""
-        data = self._run.record.load()
-        if data is None:
-            self._run.say("nothing to undo")
-            return
         if data.get("stopped"):
             self._run.act(f"start {self._unit.name}", self._unit.change, "start")
         if self._run.dry_run:
@@ -73,7 +69,6 @@ class Patroni:
             raise HookError(self._name(), "it is not back in the cluster", "look at the log of Patroni")
         if self._options["switch_back"] and data.get("was_leader"):
             self._switch_back()
-        self._run.forget()
 
     def _hand_over(self, found: tuple[Member, ...], own: str, data: dict[str, Any]) -> None:
         name, reasons = members.candidate(found, own, self._options["candidate"], self._options["most_lag"])

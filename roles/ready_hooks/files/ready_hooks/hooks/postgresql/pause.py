@@ -52,7 +52,6 @@ class Pause:
             if not self._run.dry_run and not self._pair.wait_until_streaming(other):
                 raise HookError(self._pair.own.title, f"it does not stream from {other.title}", "look at its log")
             self._pair.resume_synchronous(other, self._data)
-        self._run.forget()
 
     def _pause_clients(self, target: str) -> None:
         if self._data.get("paused", {}).get("target", target) != target:

@@ -33,7 +33,6 @@ class Rejoin:
         self._run.say(f"this server: {own.value}, {self._other.title}: {other.value}; {action.value}")
         if action is Action.KEEP:
             self._pair.resume_synchronous(self._other, self._data)
-            self._run.forget()
         elif action is Action.START_AS_PRIMARY:
             if own is State.STANDBY:
                 self._pair.stop(_STOP)
@@ -117,7 +116,6 @@ class Rejoin:
     def _finish(self) -> None:
         self._pair.resume_synchronous(self._other, self._data)
         self._run.say(f"{self._pair.own.title} streams from {self._other.title}")
-        self._run.forget()
 
 
 _REMEDIES = {

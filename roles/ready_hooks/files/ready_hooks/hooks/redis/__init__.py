@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 from ready_hooks.core import arguments
 from ready_hooks.core.address import Address, address
@@ -81,11 +82,7 @@ class Redis(ReadyHook):
         if not self.run.dry_run:
             self._wait_for_sync(server, sentinel)
 
-    def recover(self) -> None:
-        record = self.run.record.load()
-        if record is None:
-            self.run.say("nothing to undo")
-            return
+    def undo(self, record: dict[str, Any]) -> None:
         self._wait_for_start()
         with self._server() as server, self._sentinel() as sentinel:
             if not self.run.deadline.retry_until(lambda: not sentinel.is_failing_over()):
@@ -98,7 +95,6 @@ class Redis(ReadyHook):
                 self.run.act("let writes continue", server.resume_writes)
             if not self.run.dry_run:
                 self._wait_for_sync(server, sentinel)
-        self.run.forget()
 
     def _wait_for_start(self) -> None:
         """Wait until this instance has loaded its data, as after a boot; before, it refuses to follow a master."""

@@ -95,11 +95,9 @@ class Slurm(ReadyHook):
         if not self.run.dry_run:
             self._wait_for_jobs(node.name)
 
-    def recover(self) -> None:
-        record = self.run.record.load()
-        if record is None or record["reason"] is None:
+    def undo(self, record: dict[str, Any]) -> None:
+        if record["reason"] is None:
             self.run.say("no node to resume")
-            self.run.forget()
             return
         name, reason = str(record["node"]), str(record["reason"])
         node = self._shown(name) if self.run.dry_run else self._returned(name, reason, str(record["boot"]))
@@ -111,7 +109,6 @@ class Slurm(ReadyHook):
             raise self._down(node)
         else:
             self.run.say(f"{name} is not drained")
-        self.run.forget()
 
     def _record_of(self, node: answers.Node, reason: str | None) -> dict[str, Any]:
         return {"node": node.name, "reason": reason, "boot": boot_id(), "signalled": []}
