@@ -12,7 +12,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, Optional
 
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, OutOfTime
@@ -21,6 +21,10 @@ from ready_hooks.core.errors import HookError, OutOfTime
 _LOOK, _LAST_OUTPUT = 0.1, 0.5
 # bytes that a program may print: it can be one of another user, and its output be endless
 _MOST_OUTPUT = 64 << 20
+
+
+# variables of a program beside those of this process; None removes one of these
+Environment = Mapping[str, Optional[str]]
 
 
 class Result(NamedTuple):
@@ -42,15 +46,14 @@ def run(
     deadline: Deadline,
     most: float | None = None,
     given: str = "",
-    environment: Mapping[str, str] | None = None,
+    environment: Environment | None = None,
     user: str | None = None,
 ) -> Result:
     """Run a program and wait for its end; at the time limit, end its whole process group.
 
     Processes that the program leaves in the background continue; their output is not read. `most` is in seconds,
-    by default all that the hook has left. `given` is the standard input of the program, by default empty. The variables
-    of `environment` come beside those of this process. The program runs as `user` by runuser, by default as the user
-    of this process.
+    by default all that the hook has left. `given` is the standard input of the program, by default empty. The program
+    runs as `user` by runuser, by default as the user of this process.
 
     Raises:
         HookError: the program does not exist, cannot be started, or prints too much.
@@ -67,7 +70,7 @@ def run_through(
     arguments: Sequence[str],
     deadline: Deadline,
     most: float | None = None,
-    environment: Mapping[str, str] | None = None,
+    environment: Environment | None = None,
     user: str | None = None,
 ) -> int:
     """Run a program as `run` does, with the standard input and output of this process; return its status."""
@@ -106,7 +109,7 @@ def _file_of(text: str) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def _running(
-    arguments: Sequence[str], stdin: IO[bytes] | None, output: int | None, environment: Mapping[str, str] | None
+    arguments: Sequence[str], stdin: IO[bytes] | None, output: int | None, environment: Environment | None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a program; end its process group if the block raises an error, such as OutOfTime or SystemExit by SIGTERM.
 
@@ -140,15 +143,16 @@ def _start(
     arguments: Sequence[str],
     stdin: IO[bytes] | None,
     output: int | None,
-    environment: Mapping[str, str] | None,
+    environment: Environment | None,
 ) -> subprocess.Popen[bytes]:
+    variables: dict[str, str | None] = {**os.environ, **(environment or {})}
     try:
         return subprocess.Popen(
             list(arguments),
             stdin=stdin,
             stdout=output,
             stderr=output,
-            env={**os.environ, **(environment or {})},
+            env={name: value for name, value in variables.items() if value is not None},
             start_new_session=True,
         )
     except OSError as error:
@@ -192,7 +196,7 @@ def must_run(
     deadline: Deadline,
     most: float | None = None,
     given: str = "",
-    environment: Mapping[str, str] | None = None,
+    environment: Environment | None = None,
     user: str | None = None,
 ) -> str:
     """Run a program as `run` does, and return its standard output. Raises HookError if it fails, too."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ready_hooks.core import commands
+from ready_hooks.core.commands import Environment
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError
 from ready_hooks.hooks.postgresql import wal
@@ -102,7 +103,7 @@ class Instance:
         """Return the settings by ALTER SYSTEM for `finish_rewind`. Raises HookError."""
         return self._files.save(_AUTO_CONF)
 
-    def rewind(self, source: str, environment: Mapping[str, str]) -> None:
+    def rewind(self, source: str, environment: Environment) -> None:
         """Run pg_rewind on the stopped server; `finish_rewind` has to follow, also after a kill. Raises HookError."""
         arguments = [self.program("pg_rewind"), "-D", self.location.data, "--source-server", source]
         if os.path.dirname(self.location.configuration) != self.location.data:

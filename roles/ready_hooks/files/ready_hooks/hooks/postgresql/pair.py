@@ -25,9 +25,8 @@ class Pair:
         self.environment = variables(options["user"], options["password_file"], options["pgpass"])
         location = locate(options, run.deadline)
         self.instance = Instance(location, options["user"], run.deadline)
-        own = {name: value for name, value in self.environment.items() if name == "HOME"}
         target = f"port={location.port} dbname={options['database']}"
-        self.own = Server(location.unit, target, options["user"], own, run.deadline)
+        self.own = Server(location.unit, target, options["user"], variables(options["user"]), run.deadline)
 
     def other(self, target: str) -> Server:
         """Return the server of a connection string."""

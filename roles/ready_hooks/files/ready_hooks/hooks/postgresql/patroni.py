@@ -111,7 +111,7 @@ class Patroni:
     def _checkpoint(self) -> None:
         user = self._options["user"]
         target = f"port={self._options['port'] or 5432} dbname={self._options['database']}"
-        server = Server("this server", target, user, variables(user, None, None), self._run.deadline)
+        server = Server("this server", target, user, variables(user), self._run.deadline)
         try:
             self._run.act("write a checkpoint", server.ask, "CHECKPOINT", None)
         except HookError as error:
@@ -150,4 +150,4 @@ class Patroni:
         """Run patronictl as the user that may write its configuration. Raises HookError."""
         words = ["patronictl", "-c", str(self._options["patroni"]), *arguments]
         user = self._options["user"]
-        return commands.run(words, self._run.deadline, most, environment=variables(user, None, None), user=user)
+        return commands.run(words, self._run.deadline, most, environment=variables(user), user=user)

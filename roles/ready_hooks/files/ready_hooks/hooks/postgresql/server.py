@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Mapping
 
 from ready_hooks.core import commands
+from ready_hooks.core.commands import Environment
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.secret import read_secret
@@ -30,10 +30,10 @@ class Server:
     system, with the variables of `environment` for libpq.
     """
 
-    def __init__(self, title: str, target: str, user: str, environment: Mapping[str, str], deadline: Deadline) -> None:
+    def __init__(self, title: str, target: str, user: str, environment: Environment, deadline: Deadline) -> None:
         self.title, self.target = title, target
         self._user, self._deadline = user, deadline
-        self._environment = {"PGCONNECT_TIMEOUT": _CONNECT, "PGAPPNAME": "ready-hook", **environment}
+        self._environment = {**environment, "PGCONNECT_TIMEOUT": _CONNECT, "PGAPPNAME": "ready-hook"}
 
     def ask(self, sql: str, most: float | None = QUESTION) -> str:
         """Run SQL, and return its rows without white space around them.
@@ -75,9 +75,12 @@ class Server:
         return self.ask(f"SHOW {name}")
 
 
-def variables(user: str, password_file: str | None, pgpass: str | None) -> dict[str, str]:
-    """Return the variables for libpq that have, or lead to, the passwords. Raises HookError."""
-    found = {}
+def variables(user: str, password_file: str | None = None, pgpass: str | None = None) -> dict[str, str | None]:
+    """Return the variables for libpq that have, or lead to, the passwords, and remove all others. Raises HookError.
+
+    Those of the caller, such as PGHOST, lead to another server where a connection string leaves something open.
+    """
+    found: dict[str, str | None] = {name: None for name in os.environ if name.startswith("PG")}
     try:
         found["HOME"] = pwd.getpwnam(user).pw_dir  # of ~/.pgpass
     except KeyError:
