@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
 from typing import Any
 
@@ -49,3 +50,8 @@ class HookHost:
         deadline = Deadline(seconds, self.clock, self.clock.sleep)
         event = from_environment({"EVENT_ID": "E1", "EVENT_TYPE": event_type})
         return kind(Run(use, from_mapping(kind.options, options), event, deadline, self.record(use), dry_run=False))
+
+    def server(self, **options: Any) -> Run:
+        """Return a run of the hook postgresql for a server in the folder, which does not run."""
+        user = pwd.getpwuid(os.geteuid()).pw_name
+        return self.hook("postgresql", user=user, data_directory=str(self.folder), unit="db.service", **options).run

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +38,7 @@ def host(hook_host: HookHost) -> HookHost:
 
 
 def pause(host: HookHost, pgbouncer: str, data: dict[str, Any]) -> Pause:
-    user = pwd.getpwuid(os.geteuid()).pw_name
-    place = {"data_directory": str(host.folder), "unit": "db.service"}
-    return Pause(Pair(host.hook("postgresql", user=user, pgbouncer=pgbouncer, **place).run), data)
+    return Pause(Pair(host.server(pgbouncer=pgbouncer)), data)
 
 
 def changes(folder: Path) -> list[str]:

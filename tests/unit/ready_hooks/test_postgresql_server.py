@@ -5,9 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
-
 import pytest
 
 from ready_hooks.hooks.postgresql.pair import Pair
@@ -18,9 +15,7 @@ def test_variables_of_the_caller_lead_to_no_other_server(hook_host: HookHost, mo
     for name in ("PGHOST", "PGPORT", "PGSERVICE", "PGCONNECT_TIMEOUT"):
         monkeypatch.setenv(name, "7")
     hook_host.program("psql", "env | grep ^PG | sort")
-    user = pwd.getpwuid(os.geteuid()).pw_name
-    place = {"data_directory": str(hook_host.folder), "unit": "db.service"}
-    pair = Pair(hook_host.hook("postgresql", user=user, pgpass="/etc/pgpass", **place).run)
+    pair = Pair(hook_host.server(pgpass="/etc/pgpass"))
     assert pair.own.ask("SELECT 1").split() == ["PGAPPNAME=ready-hook", "PGCONNECT_TIMEOUT=5"]
     assert pair.other("host=db2").ask("SELECT 1").split() == [
         "PGAPPNAME=ready-hook",

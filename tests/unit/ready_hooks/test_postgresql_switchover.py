@@ -5,20 +5,13 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ready_hooks.core.arguments import from_mapping
-from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, OutOfTime
-from ready_hooks.core.event import from_environment
-from ready_hooks.core.hook import Run
 from ready_hooks.core.record import Record
-from ready_hooks.hooks.postgresql import HOOK
 from ready_hooks.hooks.postgresql.decision import Phase
 from ready_hooks.hooks.postgresql.pair import Pair
 from ready_hooks.hooks.postgresql.rejoin import Rejoin
@@ -26,13 +19,11 @@ from ready_hooks.hooks.postgresql.switchover import Switchover
 from support.ready_hooks.clock import Clock
 from support.ready_hooks.hook_host import HookHost
 
-PSQL = """#!/bin/sh
-case $(cat) in
+PSQL = """case $(cat) in
     *pg_promote*) echo 'ERROR:  could not create file "promote"' >&2; exit 3 ;;
     *pg_is_in_recovery*) echo t ;;
     *_lsn*) echo 0/3000000 ;;
-esac
-"""
+esac"""
 REPLICA = "host=db2"
 # both answer as they have to before a switchover
 PRIMARY_AND_REPLICA = """case $(cat) in
@@ -44,29 +35,20 @@ PRIMARY_AND_REPLICA = """case $(cat) in
     *IDENTIFY_SYSTEM*) echo '77|1' ;;
     *) echo t ;;
 esac"""
-SYSTEMCTL = """#!/bin/sh
-echo "$1" >>FOLDER/units
-"""
+SYSTEMCTL = "echo $* >>$FOLDER/units"
 
 
 @pytest.fixture
-def record(tmp_path: Path) -> Record:
-    return Record(str(tmp_path / "records"), "postgresql", "postgresql")
+def record(hook_host: HookHost) -> Record:
+    return hook_host.record("postgresql")
 
 
 @pytest.fixture
-def pair(tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch) -> Pair:
+def pair(hook_host: HookHost) -> Pair:
     """This server, which is stopped, and a standby that refuses each promotion."""
-    for name, script in (("psql", PSQL), ("systemctl", SYSTEMCTL)):
-        path = tmp_path / name
-        path.write_text(script.replace("FOLDER", str(tmp_path)), encoding="utf-8")
-        path.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    data = tmp_path / "data"
-    data.mkdir()
-    user = pwd.getpwuid(os.geteuid()).pw_name
-    options = from_mapping(HOOK.options, {"user": user, "data_directory": str(data), "unit": "db.service"})
-    return Pair(Run("postgresql", options, from_environment({}), Deadline(60), record, dry_run=False))
+    hook_host.program("psql", PSQL)
+    hook_host.program("systemctl", SYSTEMCTL)
+    return Pair(hook_host.server())
 
 
 def data_in(phase: Phase) -> dict[str, Any]:
@@ -105,12 +87,10 @@ class SlowCheckpoint(Clock):
 
 def test_checkpoint_that_leaves_too_little_time_for_a_switchover_changes_nothing(hook_host: HookHost) -> None:
     hook_host.program("psql", PRIMARY_AND_REPLICA)
-    hook_host.program("systemctl", "echo $* >>$FOLDER/units")
-    user = pwd.getpwuid(os.geteuid()).pw_name
+    hook_host.program("systemctl", SYSTEMCTL)
     hook_host.clock = SlowCheckpoint(hook_host.folder / "checkpoint")
-    place = {"data_directory": str(hook_host.folder), "unit": "db.service"}
-    run = hook_host.hook("postgresql", user=user, replica=REPLICA, primary_conninfo=REPLICA, **place).run
+    pair = Pair(hook_host.server(replica=REPLICA, primary_conninfo=REPLICA))
     with pytest.raises(OutOfTime, match="only 2 s are left"):
-        Switchover(Pair(run), {"other": REPLICA}).begin()
+        Switchover(pair, {"other": REPLICA}).begin()
     assert hook_host.record("postgresql").load() is None
     assert not (hook_host.folder / "units").exists()

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 from typing import Any
 
 import pytest
@@ -31,9 +29,7 @@ def pair(hook_host: HookHost) -> Pair:
     hook_host.program("psql", PSQL)
     for target in (FIRST, SECOND):
         (hook_host.folder / target).write_text("*\n", encoding="utf-8")
-    user = pwd.getpwuid(os.geteuid()).pw_name
-    options = {"user": user, "data_directory": str(hook_host.folder), "unit": "db.service"}
-    return Pair(hook_host.hook("postgresql", **options).run)
+    return Pair(hook_host.server())
 
 
 def settings(pair: Pair) -> list[str]:
