@@ -61,6 +61,22 @@ def test_messages_with_other_characters_do_not_end_the_hook(tmp_path: Path, loca
     assert b"Traceback" not in result.stderr
 
 
+def test_recover_whose_output_has_no_reader_goes_on(tmp_path: Path) -> None:
+    """As after `recover | head`, or in a session whose connection is lost."""
+    ready, records = tmp_path / "ready", tmp_path / "records"
+    ready.write_text("up", encoding="utf-8")
+    words = ("--path", str(ready), "--wait", "0", "--state-directory", str(records))
+    assert launch(FILES / "health-file", "prepare", *words).returncode == 0 and not ready.exists()
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        recover = [str(FILES / "health-file"), "recover", *words]
+        result = subprocess.run(recover, stdout=writer, stderr=writer, timeout=120, check=False)
+    finally:
+        os.close(writer)
+    assert (result.returncode, ready.read_text(encoding="utf-8")) == (0, "up")
+
+
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
     """A folder with what the launcher needs, but without a Python."""

@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import abc
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Callable, ClassVar, NamedTuple
+from typing import Any, Callable, ClassVar, NamedTuple, TextIO
 
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.deadline import Deadline
@@ -47,11 +48,11 @@ class Run:
 
     def say(self, text: str) -> None:
         """Print a line for the log."""
-        print(text, flush=True)
+        _print(text, sys.stdout)
 
     def warn(self, text: str) -> None:
         """Print a line for the log, to standard error."""
-        print(text, file=sys.stderr, flush=True)
+        _print(text, sys.stderr)
 
     def act(self, description: str, action: Callable[..., object], *arguments: object) -> None:
         """Print the description and do the action; in a dry run, print it only.
@@ -107,6 +108,14 @@ class Run:
         """Remove the record, after all of it is undone; not in a dry run. Raises HookError."""
         if not self.dry_run:
             self.record.remove()
+
+
+def _print(text: str, file: TextIO) -> None:
+    """Print a line. Where its reader is gone, as after a lost connection, the hook goes on without a log."""
+    try:
+        print(text, file=file, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
 
 
 class ReadyHook(abc.ABC):
