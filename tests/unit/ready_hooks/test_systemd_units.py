@@ -64,9 +64,9 @@ def test_unit_that_cannot_start_again_has_a_problem(changes: dict[str, str], usa
     assert (unit_of({**SHOWN, **changes}).problem is None) is usable
 
 
-def test_dependents_are_those_that_stop_with_the_unit_without_targets() -> None:
-    shown = {**SHOWN, "RequiredBy": "b.service multi-user.target", "BoundBy": "c.service", "ConsistsOf": "b.service"}
-    assert unit_of(shown).dependents == ("b.service", "c.service")
+def test_dependents_are_those_that_stop_with_the_unit() -> None:
+    shown = {**SHOWN, "RequiredBy": "b.service a.target", "BoundBy": "c.service", "ConsistsOf": "b.service"}
+    assert unit_of(shown).dependents == ("b.service", "a.target", "c.service")
 
 
 def test_start_order_is_reversed_with_sockets_before_their_services() -> None:
@@ -74,14 +74,15 @@ def test_start_order_is_reversed_with_sockets_before_their_services() -> None:
     assert start_order(["a.socket", "a.service", "b.service"], triggered) == ["b.service", "a.socket", "a.service"]
 
 
-# a unit runs while there is a file with its name, and is masked if there is one for that
+# a unit runs while there is a file with its name; others say that it is masked, and which units need it
 SYSTEMCTL = """for name do :; done
 unit=$FOLDER/$name
 case $1 in
     show)
         test -e $unit && state=active || state=inactive
         test -e $unit.masked && load=masked || load=loaded
-        printf 'Id=%s\nLoadState=%s\nActiveState=%s\nCanStart=yes\n' $name $load $state ;;
+        printf 'Id=%s\nLoadState=%s\nActiveState=%s\nCanStart=yes\n' $name $load $state
+        ! test -e $unit.needed || echo "RequiredBy=$(cat $unit.needed)" ;;
     stop) rm $unit ;;
     start) test ! -e $unit.masked && touch $unit ;;
 esac"""
@@ -98,3 +99,18 @@ def test_recover_leaves_a_unit_alone_that_an_operator_has_masked(hook_host: Hook
     one.with_name("one.service.masked").touch()
     hook.recover()
     assert (one.exists(), other.exists(), hook_host.record("systemd-units").load()) == (False, True, None)
+
+
+def test_service_that_systemd_stops_by_a_target_is_started_again(hook_host: HookHost) -> None:
+    """The target needs the listed unit, and the service needs the target."""
+    hook_host.program("systemctl", SYSTEMCTL)
+    folder = hook_host.folder
+    for name in ("app.service", "site.target", "other.service"):
+        (folder / name).touch()
+    (folder / "app.service.needed").write_text("site.target", encoding="utf-8")
+    (folder / "site.target.needed").write_text("other.service", encoding="utf-8")
+    hook = hook_host.hook("systemd-units", units="app")
+    hook.prepare()
+    assert hook_host.record("systemd-units").load() == {"units": ["other.service", "app.service"]}
+    hook.recover()
+    assert (folder / "other.service").exists() and (folder / "app.service").exists()

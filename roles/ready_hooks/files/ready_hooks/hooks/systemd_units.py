@@ -107,8 +107,7 @@ def unit_of(shown: Mapping[str, str]) -> Unit:
         can_start=shown.get("CanStart") == "yes" and shown.get("Transient") != "yes",
         triggers=tuple(shown.get("TriggeredBy", "").split()),
         triggered=tuple(shown.get("Triggers", "").split()),
-        # a target has no process, and its start would start units that were stopped before
-        dependents=tuple(name for name in dict.fromkeys(dependents) if not name.endswith(".target")),
+        dependents=tuple(dict.fromkeys(dependents)),
         stop_limit=time_span(shown.get("TimeoutStopUSec", "")),
     )
 
@@ -247,7 +246,10 @@ class SystemdUnits(ReadyHook):
             raise HookError(name, "it failed after its start", remedy)
 
     def _running_dependents(self, unit: Unit) -> list[Unit]:
-        """Return the running units that systemd would stop with this one, each before those that it needs."""
+        """Return the running units that systemd would stop with this one, each before those that it needs.
+
+        Targets are left out: they have no process, and their start would start units that were stopped before.
+        """
         order: list[Unit] = []
         seen = {unit.name}
 
@@ -258,7 +260,8 @@ class SystemdUnits(ReadyHook):
                     dependent = self._unit(name)
                     if dependent.is_running:
                         visit(dependent)
-                        order.append(dependent)
+                        if not name.endswith(".target"):
+                            order.append(dependent)
 
         visit(unit)
         return order
