@@ -11,13 +11,18 @@ import pwd
 
 import pytest
 
+from ready_hooks.core.hook import WARNING
 from support.ready_hooks.hook_host import HookHost
 
+USER = pwd.getpwuid(os.geteuid()).pw_name
 OTHER = {"Member": "db2", "Role": "Leader", "State": "running"}
 OWN = {"Member": "db1", "Role": "Replica", "State": "streaming", "Lag in MB": 0}
 # the unit runs while the file has "active"
-SYSTEMCTL = """case $1 in
-    show) cat $FOLDER/unit ;;
+SYSTEMCTL = """case $* in
+    *ActiveState*) echo "ActiveState=$(cat $FOLDER/unit)"; exit ;;
+    show*) echo 'RequiredBy=multi-user.target shop.service'; exit ;;
+esac
+case $1 in
     stop) echo inactive >$FOLDER/unit ;;
     start) echo active >$FOLDER/unit ;;
 esac"""
@@ -35,8 +40,7 @@ def host(hook_host: HookHost) -> HookHost:
 
 
 def test_member_that_prepare_has_stopped_can_be_prepared_again_and_recovers(host: HookHost) -> None:
-    user = pwd.getpwuid(os.geteuid()).pw_name
-    hook = host.hook("postgresql", patroni="/etc/patroni/config.yml", member="db1", user=user, stop=True)
+    hook = host.hook("postgresql", patroni="/etc/patroni/config.yml", member="db1", user=USER, stop=True)
     for _event in range(2):
         hook.prepare()
         assert (host.folder / "unit").read_text(encoding="utf-8") == "inactive\n"
@@ -44,3 +48,10 @@ def test_member_that_prepare_has_stopped_can_be_prepared_again_and_recovers(host
     hook.recover()
     assert (host.folder / "unit").read_text(encoding="utf-8") == "active\n"
     assert host.record("postgresql").load() is None
+
+
+@pytest.mark.parametrize("stop", [True, False])
+def test_check_names_the_units_that_stop_with_patroni(host: HookHost, stop: bool) -> None:
+    hook = host.hook("postgresql", patroni="/etc/patroni/config.yml", member="db1", user=USER, stop=stop)
+    warnings = [finding.text for finding in hook.check() if finding.severity == WARNING]
+    assert ["patroni.service: systemd stops shop.service with it" in text for text in warnings] == [True] * stop

@@ -13,16 +13,15 @@ from ready_hooks.core import arguments, commands
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook
+from ready_hooks.core.systemd import STOPPED_WITH, show
 
 _TYPES = (*("service", "socket", "timer", "path", "mount", "automount", "swap", "target", "slice", "scope", "device"),)
 _STOPPED = ("inactive", "failed")
 # a unit that is being stopped by another program counts as stopped
 _NOT_RUNNING = (*_STOPPED, "deactivating", "")
-# these dependencies of another unit make systemd stop that unit with this one
-_STOPPED_WITH = ("RequiredBy", "BoundBy", "ConsistsOf", "PropagatesStopTo")
 _PROPERTIES = (
     *("Id", "LoadState", "ActiveState", "CanStart", "Transient", "TriggeredBy", "Triggers", "TimeoutStopUSec"),
-    *_STOPPED_WITH,
+    *STOPPED_WITH,
 )
 _SPANS = {
     "us": 1e-6,
@@ -99,7 +98,7 @@ class Unit(NamedTuple):
 
 def unit_of(shown: Mapping[str, str]) -> Unit:
     """Return the unit of the properties that `systemctl show` prints."""
-    dependents = [name for key in _STOPPED_WITH for name in shown.get(key, "").split()]
+    dependents = [name for key in STOPPED_WITH for name in shown.get(key, "").split()]
     return Unit(
         name=shown.get("Id", ""),
         load=shown.get("LoadState", ""),
@@ -267,11 +266,7 @@ class SystemdUnits(ReadyHook):
         return order
 
     def _unit(self, name: str) -> Unit:
-        question = ["systemctl", "show", "--property=" + ",".join(_PROPERTIES), "--", name]
-        result = commands.run(question, self.run.deadline)
-        if result.status != 0:
-            raise HookError(name, result.reason)
-        return unit_of(dict(line.split("=", 1) for line in result.output.splitlines() if "=" in line))
+        return unit_of(show(name, _PROPERTIES, self.run.deadline))
 
 
 HOOK = SystemdUnits

@@ -33,6 +33,8 @@ class Patroni:
         found = self._members()
         own = self._own(found)
         yield Finding(INFO, f"{own.name}: {own.role}, {own.state}")
+        if self._options["stop"]:
+            yield from self._unit.findings()
         name, reasons = members.candidate(found, own.name, self._options["candidate"], self._options["most_lag"])
         if name is not None:
             yield Finding(INFO, f"{name} can take over")

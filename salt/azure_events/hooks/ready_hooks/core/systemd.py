@@ -1,0 +1,1 @@
+../../../../../roles/ready_hooks/files/ready_hooks/core/systemd.py
