@@ -37,25 +37,23 @@ def parser() -> argparse.ArgumentParser:
             added.add_argument("--json", action="store_true", help="print JSON")
         return added
 
-    run = verb("run", run_service, "watch IMDS and act, until a signal ends it", prints_data=False)
+    run = verb("run", run_service, "poll IMDS, and act until a signal ends it", prints_data=False)
     run.add_argument("--dry-run", action="store_true", help="run hooks, but approve nothing")
 
-    verb("status", show_status, "what is known now, and what is being done about it")
+    verb("status", show_status, "show the known events and their state")
 
-    history = verb(
-        "history", show_history, "a line for each maintenance, newest last; with an id, all that happened in it"
-    )
+    history = verb("history", show_history, "show the maintenances, newest last; with an ID, their hooks and timelines")
     history.add_argument(
         "id",
         nargs="?",
         type=argument(some_id),
         metavar="ID",
-        help="only these: the id of a maintenance or of an event of it, or the beginning of an id",
+        help="show only these: the id of a maintenance or of an event of it, or the beginning of an id",
     )
     history.add_argument(
         "--others",
         action="store_true",
-        help="only the events that belong to no maintenance, such as those of other VMs",
+        help="show only the events that belong to no maintenance, such as those of other VMs",
     )
     amount = history.add_mutually_exclusive_group()
     amount.add_argument(
@@ -63,45 +61,43 @@ def parser() -> argparse.ArgumentParser:
         type=argument(partial(parse_integer, least=1)),
         default=20,
         metavar="N",
-        help="how many maintenances at most (default: %(default)s)",
+        help="show at most this number of maintenances (default: %(default)s)",
     )
-    amount.add_argument("--all", action="store_true", help="all that were kept")
+    amount.add_argument("--all", action="store_true", help="show all that the records have")
 
-    approve = verb("approve", order, "approve an event by hand, as soon as this VM is prepared for it")
+    approve = verb("approve", order, "approve an event manually, as soon as this VM is prepared for it")
     approve.add_argument(
-        "event_id", type=argument(some_id), metavar="EVENT", help="which event: its id, or the beginning of it"
+        "event_id", type=argument(some_id), metavar="EVENT", help="the id of the event, or the beginning of it"
     )
     approve.add_argument(
         "--force",
         action="store_true",
-        help="now, even if the preparation failed or goes on, or a value of the event is unknown",
+        help="approve now, also if this VM is not prepared or not affected, or a value of the event is unknown",
     )
     approve.add_argument(
         "--release-others",
         action="store_true",
-        help="even if the event affects other VMs too, which the approval releases as well",
+        help="approve also an event that affects other VMs; the approval releases them, too",
     )
 
-    recover = verb("recover", order, "try again now to recover this host, or give it up")
+    recover = verb("recover", order, "repeat the failed recover hooks now, or end the attempts")
     recover.add_argument(
         "id", nargs="?", type=argument(some_id), metavar="ID", help="the id of the maintenance, or of an event of it"
     )
     recover.add_argument(
-        "--give-up", action="store_true", help="do not run the recover hooks again; the preparation may still hold"
+        "--give-up", action="store_true", help="end the attempts; effects of the prepare hooks may remain"
     )
-    pause = verb(
-        "pause", order, "begin no prepare hook and approve nothing until `resume`; watching and recovery go on"
-    )
-    times = "end by itself: 30m, 2h or 2026-11-21T18:00:00Z (UTC)"
+    pause = verb("pause", order, "begin no prepare hook and approve nothing until `resume`; polls and recovery go on")
+    times = "end the pause after 30m or 2h, or at 2026-11-21T18:00:00Z (UTC)"
     pause.add_argument("--until", type=argument(some_moment), metavar="TIME", help=times)
-    pause.add_argument("--reason", default="", metavar="TEXT", help="why; `status` shows it")
+    pause.add_argument("--reason", default="", metavar="TEXT", help="a text that `status` shows")
     verb("resume", order, "end a pause")
     attempt = verb(
         "try",
         try_hook,
-        "really run one hook by hand, with a made-up event of which neither the daemon nor Azure learns",
+        "run one hook with a made-up event; its effects are real",
     )
-    attempt.add_argument("hook", metavar="[STAGE/]NAME", help="which hook; of stage prepare where no stage is given")
+    attempt.add_argument("hook", metavar="[STAGE/]NAME", help="the hook; without STAGE it is of stage prepare")
     attempt.add_argument(
         "--type",
         type=argument(partial(parse_choice, known=EVENT_TYPES, kind="event type")),
@@ -117,13 +113,13 @@ def parser() -> argparse.ArgumentParser:
         help="time until the event may start (default: 15m)",
     )
 
-    verb("config", show_config, "every key of the configuration with its value, its default and where it is set")
-    check = verb("check", check_host, "whether configuration, hooks, permissions and IMDS are as they should be")
-    check.add_argument("--offline", action="store_true", help="ask neither IMDS nor the hooks themselves")
+    verb("config", show_config, "show every key of the configuration with its value, its default and its source")
+    check = verb("check", check_host, "check configuration, hooks, permissions and IMDS")
+    check.add_argument("--offline", action="store_true", help="send no request to IMDS, and run no checks of hooks")
+    check.add_argument("--hooks", action="store_true", help="with --offline: run the checks of hooks nevertheless")
     check.add_argument(
-        "--hooks", action="store_true", help="with --offline: run the checks of the hooks that have one, nevertheless"
+        "--hooks-directory", metavar="DIR", help="check the hooks in this folder, not those of the configuration"
     )
-    check.add_argument("--hooks-directory", metavar="DIR", help="hooks of another place than the configuration says")
     return made
 
 
