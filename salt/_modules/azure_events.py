@@ -395,8 +395,8 @@ def prepare(event_id=None, test=False):
     """Prepare this minion for an event, with the steps of ``azure_events:prepare``.
 
     The event must affect this VM, meet the minion's selection, and be listed as Scheduled by its own
-    IMDS. The steps run once in a boot; for a second event none runs again. The function does not wait
-    for state runs.
+    IMDS. The steps run once in a boot, and again only for a more severe event. The function does not
+    wait for state runs.
 
     Args:
         event_id: of the event. Without one the minion is prepared by hand, whatever Azure lists; only

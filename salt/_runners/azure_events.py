@@ -141,8 +141,8 @@ def approve(event_id, force=False):
 
     Args:
         event_id: of the event.
-        force: approve through a prepared minion although other VMs of the event are not ready, and
-            although the event is held.
+        force: approve through a prepared minion although other VMs of the event are not ready, the
+            event is held, or this version does not know its type, status, source or resource type.
 
     Returns:
         A dictionary with ``rows`` and ``problem``, or with ``error``; see the module.

@@ -90,8 +90,8 @@ def __virtual__():
 def prepared(name, by_hand=False):
     """Ensure that this minion has prepared for an event, with the steps of ``azure_events:prepare``.
 
-    The steps run once in a boot. The state fails if Azure does not list the event, if the event does
-    not affect this VM, or if the minion's selection excludes it.
+    The steps run once in a boot, and again for a more severe event. The state fails if Azure does not list the event,
+    if the event does not affect this VM, or if the minion's selection excludes it.
 
     Args:
         name: ID of the event.
