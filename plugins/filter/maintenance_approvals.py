@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: maintenance_approvals
 short_description: Decide which events the hosts of a maintenance run may approve
-version_added: 0.2.0
+version_added: 0.1.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - Part of the role P(azure_imds.scheduled_events.maintenance#role), whose variables it reads.

@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: ready_hook_failures
 short_description: Return the message about ready hooks that failed
-version_added: 0.2.0
+version_added: 0.1.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - Part of the role P(azure_imds.scheduled_events.ready_hooks#role).

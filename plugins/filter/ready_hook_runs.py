@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: ready_hook_runs
 short_description: Return the runs of ready hooks on a host
-version_added: 0.2.0
+version_added: 0.1.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - Part of the role P(azure_imds.scheduled_events.ready_hooks#role).

@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: time_left
 short_description: Return the seconds until an event may start
-version_added: 0.2.0
+version_added: 0.1.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - Returns the whole seconds until NotBefore. An approval lets the event start earlier.

@@ -59,7 +59,8 @@ options:
     type: raw
   policy_file:
     description:
-      - Path of a YAML file with such rules on the target, which needs PyYAML to read it.
+      - Path of a YAML file with such rules on the target, which needs PyYAML to read it. Mutually exclusive with
+        O(policy).
       - The controller fetches the file of a Windows host, without privilege escalation.
     type: path
   prepared:

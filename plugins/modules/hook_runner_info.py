@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: hook_runner_info
 short_description: Read the state of the hook runner on a VM
-version_added: 0.2.0
+version_added: 0.1.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - Reads the state of the daemon that the role P(azure_imds.scheduled_events.hook_runner#role) installs, by its command
@@ -111,7 +111,7 @@ version:
   description: Version of the daemon, or null if unknown.
   returned: success
   type: str
-  sample: 0.2.0
+  sample: 0.1.0
 resource_name:
   description: Name of this VM as Azure knows it, or null if unknown.
   returned: success

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: maintenance_info
 short_description: Read the scheduled events of a VM and the note of a maintenance run
-version_added: 0.2.0
+version_added: 0.1.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - Reads what a run of the role P(azure_imds.scheduled_events.maintenance#role) has to know of a host. That is the

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: maintenance_note
 short_description: Write or remove the note of a maintenance run on a host
-version_added: 0.2.0
+version_added: 0.1.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - The note of a host names the run of the role P(azure_imds.scheduled_events.maintenance#role) that is responsible for

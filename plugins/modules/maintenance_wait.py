@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: maintenance_wait
 short_description: Wait until a host that is prepared for scheduled events may recover
-version_added: 0.2.0
+version_added: 0.1.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - Waits until the events of the host's note are over. M(azure_imds.scheduled_events.maintenance_note) writes the note.

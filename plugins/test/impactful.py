@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: impactful
 short_description: Test whether an event interrupts its VMs noticeably
-version_added: 0.2.0
+version_added: 0.1.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - Is false for a Freeze whose expected duration is known and shorter than O(freeze_limit).

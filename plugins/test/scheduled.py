@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: scheduled
 short_description: Test whether an event has the status Scheduled
-version_added: 0.2.0
+version_added: 0.1.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - Is true while Azure waits for an approval or for NotBefore. The VMs still run as usual.

@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: started
 short_description: Test whether an event has the status Started
-version_added: 0.2.0
+version_added: 0.1.0
 author: Contributors to the azure_imds.scheduled_events collection (@azure-imds)
 description:
   - Is true from the start of the event until its end. Preparation is too late then.

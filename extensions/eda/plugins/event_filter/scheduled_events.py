@@ -12,7 +12,7 @@ DOCUMENTATION = r"""
 ---
 module: scheduled_events
 short_description: Turn reports of Azure scheduled events into one shape, with the hosts of the inventory
-version_added: 0.2.0
+version_added: 0.1.0
 author:
   - Contributors to the azure_imds.scheduled_events collection
 description:
