@@ -71,7 +71,7 @@ $(LANES) $(OTHER_LANES) $(ON_REQUEST): $(VENV)/for-tests
 	@LANE=$@ $($@_PRIORITY) $(NOX) --sessions $($@_SESSIONS)
 
 # SOAK_FIRST=7: from this seed on; SOAK_LIVES=1000: so many
-soak: $(VENV)/for-tests  ## live random lives of the hook runner in virtual time (SOAK_FIRST=7, SOAK_LIVES=1000)
+soak: $(VENV)/for-tests  ## run random lives of the hook runner in virtual time (SOAK_FIRST=7, SOAK_LIVES=1000)
 	@$(WITH_SOURCES) $(VENV)/bin/python -m maintenance_world all $(or $(SOAK_FIRST),1) $(or $(SOAK_LIVES),1000)
 
 # CHAOS_SEEDS=1-100: these; CHAOS_SEED=7: this one, with its timeline; CHAOS_OF=FOLDER: test the playbook of another checkout
