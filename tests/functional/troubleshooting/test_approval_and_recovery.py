@@ -78,6 +78,7 @@ def test_refused_approval_is_repeated_until_it_is_accepted(section: Section, hos
     section.see(host.run, 1)
     azure.heal()
     host.run(f"azure-scheduled-events approve {event}")
+    host.wait_for(event, approval="accepted")
 
 
 @pytest.mark.symptom("Restarts of users wait 15 minutes")

@@ -139,6 +139,18 @@ def test_clock_that_is_set_back_a_little_does_not_end_the_pause_after_a_refusal(
     assert (vm.sent, vm.reason(), vm.record().approval) == (["e1"], "request_waits", REFUSED)
 
 
+def test_operator_repeats_a_refused_approval_at_once() -> None:
+    vm = Driver()
+    for sent in (1, 2):
+        vm.seconds(2, event())
+        vm.answer(error=FORBIDDEN)
+        assert len(vm.sent) == sent
+    vm.seconds(2, event())
+    assert (len(vm.sent), vm.reason()) == (2, "request_waits")
+    answer = vm.ask()
+    assert answer is not None and (answer.accepted, answer.withheld, len(vm.sent)) == (True, False, 3)
+
+
 def test_events_are_approved_one_after_the_other() -> None:
     vm = Driver()
     vm.seconds(2, event("e1"), event("e2"))

@@ -262,7 +262,8 @@ class Approvals:
     def request(self, record: EventRecord, request: ApprovalRequest, prepared: str, now: datetime) -> Answer | None:
         """Note an operator's request to approve an event, and return None; otherwise return the answer.
 
-        It is refused if the event cannot be approved at all, or only with an option that the request lacks.
+        It is refused if the event cannot be approved at all, or only with an option that the request lacks. A pause
+        after requests that failed ends: the operator may have corrected the cause.
         """
         if record.approval == ACCEPTED:
             return Answer(True, ALREADY_APPROVED.text)
@@ -278,6 +279,7 @@ class Approvals:
             if obstacle.code in _OPTIONS:
                 return Answer(False, f"{obstacle.text}, which needs {_OPTIONS[obstacle.code]}")
         record.requested = asked
+        self._failed.pop(record.key, None)
         forced = ", forced" if asked.force else ""
         self._records.note(now, "approval-asked", f"by {printable(asked.who)}{forced}", record, "notice")
         return None
