@@ -584,7 +584,7 @@ def approve(
         policy: rules that decide which of the selected events are approved: ``documented``,
             ``observe``, or a dictionary. One of policy, policy_file, event_ids, types, statuses and
             sources is required.
-        policy_file: a YAML file with rules on the minion, of at most 1 MB.
+        policy_file: a YAML file with rules on the minion, of at most 64 KiB; it excludes policy.
         prepared: for the policy: ``none``, ``running``, ``ok`` or ``failed``.
         gates: for the policy: results of own checks by name.
         release_others: whether to approve events that affect other VMs too.

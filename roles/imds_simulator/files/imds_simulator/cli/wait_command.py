@@ -40,7 +40,7 @@ Exit codes:
     [
         *control_options(),
         EVENT,
-        option("until", _UNTIL.metavar, "what to wait for (default started)", typed(_UNTIL), default="started"),
+        option("until", _UNTIL.metavar, "the state to wait for (default started)", typed(_UNTIL), default="started"),
         option("timeout", "DURATION", "real time to wait (default 30s)", parse_duration, default=30.0),
     ],
 )
