@@ -50,7 +50,7 @@ HANDLERS = (
     ),
 )
 JETPACK = "opt/cycle/jetpack"
-# approvals by a playbook or Salt count for so long
+# approvals by a playbook count for so long
 RECENT = timedelta(days=7)
 
 _COMMENT = re.compile(r"<!--.*?-->|^[ \t]*#[^\n]*", re.DOTALL | re.MULTILINE)
@@ -90,7 +90,7 @@ def _approvals(folder: str, endpoint: str) -> _Found:
     given = [parse_time(str(each.get("approved_at", ""))) for each in Receipts(folder, endpoint).read().values()]
     recent = sum(at is not None and datetime.now(timezone.utc) - at < RECENT for at in given)
     if recent:
-        text = f"{recent} approvals of event_approve or of Salt were given on this host within a week; {_ADVICE}"
+        text = f"{recent} approvals of event_approve were given on this host within a week; {_ADVICE}"
         yield WARNING, folder, text
 
 
