@@ -40,7 +40,7 @@ A thread polls IMDS. The beacon itself waits for an answer for at most 50 millis
       azure_events:
         - interval: 1            # seconds between two ticks of the beacon
         - affects: self          # self, any, or a list of names of VMs
-        - types: [Reboot]        # default: all, as for statuses and sources
+        - types: [Reboot]        # default: all but advice; all statuses and sources
         - statuses: [Scheduled]  # the end of an event is sent if the event was sent
         - sources: [Platform]
         - endpoint: http://169.254.169.254

@@ -25,7 +25,7 @@ that a user requests wait up to 15 minutes for an approval.
       resource_name: vm1                 # by default read from IMDS; never the hostname
       receipts: /var/lib/approvals       # by default in the minion's cachedir
       allow_paths: false                 # whether jobs may name files of the minion; not in the pillar
-      types: [Freeze, Reboot, Redeploy]  # events that this minion prepares for; by default all
+      types: [Freeze, Reboot, Redeploy]  # events that this minion prepares for; by default all but advice
       sources: [Platform]
       statuses: [Scheduled]
       minimum_notice: 30s                # time until NotBefore that a preparation needs; by default 0
