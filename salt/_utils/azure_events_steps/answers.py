@@ -7,7 +7,8 @@ from __future__ import annotations
 import time
 from typing import Any, Sequence
 
-from azure_scheduled_events.document import ScheduledEvent, escape_surrogates
+from azure_scheduled_events.document import ScheduledEvent
+from azure_scheduled_events.printable import escape_surrogates
 
 from .execution.results import StepResult
 from .imds_observation import VmObservation

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from enum import Enum
 
-from azure_scheduled_events.document import escape_surrogates
+from azure_scheduled_events.printable import escape_surrogates
 from hook_runner.hooks.one_run import RunResult, not_run
 from hook_runner.maintenance import reasons
 from hook_runner.maintenance.open_records import OpenRecords

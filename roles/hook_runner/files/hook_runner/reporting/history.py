@@ -11,8 +11,8 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any, Dict, Mapping, Sequence
 
-from azure_scheduled_events.document import escape_surrogates
 from azure_scheduled_events.identity import affects
+from azure_scheduled_events.printable import escape_surrogates
 from azure_scheduled_events.timestamps import as_utc_text
 from hook_runner.event_ids import matching_ids
 from hook_runner.maintenance.record import NO_EVENT, EventRecord, HookRun, Maintenance

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterator, Mapping
 
-from azure_scheduled_events.document import escape_surrogates
-from azure_scheduled_events.printable import printable
+from azure_scheduled_events.printable import escape_surrogates, printable
 from azure_scheduled_events.timestamps import as_utc_text
 from hook_runner.maintenance.hook_plan import HookPlan
 from hook_runner.maintenance.record import NO_EVENT, EventRecord, Pause
