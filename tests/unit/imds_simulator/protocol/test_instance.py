@@ -14,7 +14,6 @@ import pytest
 from imds_simulator.api_versions import INSTANCE_VERSIONS
 from imds_simulator.instance_members import MEMBERS_SINCE
 from imds_simulator.instance_metadata.document import InstanceDocuments
-from imds_simulator.instance_metadata.values import strings
 from support.repository import REPOSITORY
 from support.simulator.raw_http import send_request
 from support.simulator.simulations import make_simulation
@@ -196,10 +195,6 @@ def test_addresses_of_all_vms_differ() -> None:
     assert found[308]["ipv6"]["ipAddress"] == [{"privateIpAddress": "fd00::8"}]
     subnets = [each["ipv4"]["subnet"] for each in found]
     assert subnets == [[{"address": each.rpartition(".")[0] + ".0", "prefix": "24"}] for each in addresses]
-
-
-def test_binary_value_is_shown_as_base64() -> None:
-    assert strings({"userData": b"hello"}) == {"userData": "aGVsbG8="}
 
 
 # -- over HTTP

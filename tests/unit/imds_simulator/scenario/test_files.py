@@ -94,6 +94,7 @@ at: 1h30m => at: \a | 1: not YAML: unacceptable character #x0007: special charac
 {zone: 1} => {source: here} | 7: groups.web.vms.vm2.source: 'here' does not appear to be an IPv4 or IPv6 address
 {zone: 1} => {listen: 'a:1', source: 10.0.0.1} | 7: groups.web.vms.vm2.source: give either listen or source, not both
 {zone: 1} => {placement_group: a} | 7: groups.web.vms.vm2.placement_group: only an instance of a uniform scale_set has
+{zone: 1} => {instance: {compute: {userData: !!binary aGk=}}} | 7: groups.web.vms.vm2.instance: JSON has no binary data
 {zone: 1} => {instance: {compute: name}} | 7: groups.web.vms.vm2.instance.compute: 'name' is not a mapping or nothing
     vms:\n      vm1:\n      vm2: {zone: 1} =>     vms: [] | 5: groups.web.vms: the list is empty
     vms:\n      vm1:\n      vm2: {zone: 1} =>     vms: 7 | 5: groups.web.vms: 7 is not a mapping or a list of names

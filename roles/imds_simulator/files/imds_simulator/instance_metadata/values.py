@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,9 +53,7 @@ def strings(value: Any) -> Any:
 
 
 def text(value: Any) -> str:
-    """Return a primitive as instance metadata shows it; binary data is base64, as in ``userData``."""
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
+    """Return a primitive as instance metadata shows it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)
