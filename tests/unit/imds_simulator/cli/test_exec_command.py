@@ -87,15 +87,6 @@ def test_exit_code_of_a_command_is_that_of_a_shell(verb, command, code, problem,
     assert (done.returncode, done.stderr) == (code, problem)
 
 
-def test_exec_runs_inside_exec_because_ports_are_free_by_default():
-    show = ["sh", "-c", "echo $IMDS_SIMULATOR_CONTROL"]
-    inner = [sys.executable, "-m", "imds_simulator", "exec", "--quiet", "--", *show]
-    done = execute("--quiet", "--", "sh", "-c", 'echo $IMDS_SIMULATOR_CONTROL; "$@"', "sh", *inner)
-    assert (done.returncode, done.stderr) == (0, "")
-    outer_control, inner_control = done.stdout.split()
-    assert outer_control != inner_control
-
-
 def start(*words, **options):
     """Start ``exec`` in a process group of its own and wait until its command has printed ``up``."""
     process = simulator_process.spawn(*words, stderr=subprocess.DEVNULL, start_new_session=True, **options)

@@ -185,8 +185,6 @@ def test_incarnation_and_disable_change_a_group(sim):
     assert not sim.get("/state")["scopes"]["web"]["enabled"]
     assert send_request(sim.endpoints["vm2"]).json["DocumentIncarnation"] == 1
     assert "there is no group" in expect_error(400, sim.post, "/disable", {"group": "x"})
-    assert "not a whole number" in expect_error(400, sim.post, "/incarnation", {"group": "web", "to": "x"})
-    assert "give either to" in expect_error(400, sim.post, "/incarnation", {"group": "web"})
 
 
 def test_state_has_all_sections(sim):
@@ -199,10 +197,9 @@ def test_state_has_all_sections(sim):
     assert (fault["kind"], fault["vms"], fault["active"]) == ("gone", ["vm2"], True)
 
 
-def test_health_index_and_fault_kinds_answer(sim):
+def test_health_and_index_answer(sim):
     assert sim.get("/health") == {"ok": True, "title": "tests", "vms": 5}
     assert "POST /events/{event}/approve" in sim.get("/")["endpoints"]
-    assert "empty" in sim.get("/fault-kinds")
 
 
 def test_schema_has_the_keys_of_events_and_faults(sim):
@@ -310,12 +307,15 @@ NINES = "9" * 5000
         ("GET", "/log?after=%C2%B2", None),
         ("GET", "/log?after=" + NINES, None),
         ("GET", "/requests?after=-1", None),
+        ("GET", "/state?after_line=-1", None),
         ("DELETE", "/faults/%C2%B2", None),
         ("DELETE", "/faults/" + NINES, None),
         ("POST", "/faults", {"kind": "gone", "requests": NINES}),
         ("POST", "/faults", {"kind": "trickle", "bytes_per_second": float("inf")}),
         ("POST", "/faults", {"kind": []}),
         ("POST", "/disable", {"group": ["web"]}),
+        ("POST", "/incarnation", {"group": "web"}),
+        ("POST", "/incarnation", {"group": "web", "to": "x"}),
         ("POST", "/incarnation", {"group": "web", "to": 10**4299}),
         ("POST", "/incarnation", {"group": "web", "add": -(10**4299)}),
         ("POST", "/knobs", {"xff_status": 200}),

@@ -134,7 +134,8 @@ def test_injected_and_cleared_faults_keep_the_numbers_of_the_lines(frozen_simula
         (last + 1, "fault-injected"),
         (last + 2, "faults-cleared"),
     ]
-    assert lines[0]["fault"] == lines[1]["faults"][0]["number"] == fault
+    (cleared,) = lines[1]["faults"]
+    assert lines[0]["fault"] == cleared["number"] == fault and cleared["kind"] == "gone"
 
 
 def test_fault_refuse_for_a_shared_address_is_rejected(start_simulator):

