@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -12,14 +13,13 @@ import pytest
 
 from imds_simulator.model import operations
 from imds_simulator.moments import Moment, parse_moment
-from imds_simulator.scenario.files import ScenarioError, default_scenario
+from imds_simulator.scenario.files import default_scenario
 from imds_simulator.scenario.plans import EventPlan
 from imds_simulator.server.clock import Clock
 from imds_simulator.server.engine import Engine
 from imds_simulator.testing import ControlError, Simulator
 from imds_simulator.times import duration_text, iso, parse_duration, parse_signed_duration
 from support.simulator.raw_http import send_request
-from support.simulator.simulations import parse
 
 NOON = datetime(2030, 1, 31, 12, tzinfo=UTC).timestamp()
 GROUPS = "groups: {web: {vms: {vm1: {}, vm2: {}}}}\n"
@@ -34,18 +34,20 @@ def test_parse_duration_returns_seconds(text: Any, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "m", "5 m", "-5", -5, "1e3", "5w", None, True, [], "9999999d", 10**400, float("nan")]
+    "text",
+    ["", "m", "5 m", "1e3", "5w", "--5", "-", None, True, [], "9999999d", "-9999999d", 10**400, -(10**400), math.nan],
 )
 def test_parse_duration_of_other_text_is_an_error(text: Any) -> None:
+    for parse_text in (parse_duration, parse_signed_duration):
+        with pytest.raises(ValueError):
+            parse_text(text)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("-20m", -1200), (-1.5, -1.5)])
+def test_only_a_signed_duration_is_negative(text: Any, seconds: float) -> None:
+    assert parse_signed_duration(text) == seconds
     with pytest.raises(ValueError):
         parse_duration(text)
-
-
-@pytest.mark.parametrize("text", ["--5", "-", "fast", None, True, [], float("nan"), "-9999999d", -(10**400)])
-def test_parse_signed_duration_of_other_text_is_an_error(text: Any) -> None:
-    assert (parse_signed_duration("-20m"), parse_signed_duration(-1.5)) == (-1200, -1.5)
-    with pytest.raises(ValueError, match="may begin with a minus sign"):
-        parse_signed_duration(text)
 
 
 @pytest.mark.parametrize("text", ["0s", "30s", "4m59s", "1h", "5d", "1d2h3m4.5s"])
@@ -54,71 +56,22 @@ def test_duration_text_is_what_parse_duration_reads(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "seconds"),
     [
-        "2030-01-31T12:00:00Z",
-        "2030-01-31t12:00:00.000z",
-        "2030-01-31T13:00:00+01:00",
-        "2030-01-31 12:00Z",
-        "2030-01-31T13:00:00+0100",
-        "2030-01-31T07:00:00-05",
-        "2030-01-31T12:00:00,0Z",
+        ("2030-01-31T12:00:00Z", 0),
+        ("2030-01-31t12:00:00.000z", 0),
+        ("2030-01-31T13:00:00+01:00", 0),
+        ("2030-01-31 12:00Z", 0),
+        ("2030-01-31T13:00:00+0100", 0),
+        ("2030-01-31T07:00:00-05", 0),
+        # a fraction has any number of digits
+        ("2030-01-31T12:00:00.5Z", 0.5),
+        ("2030-01-31T12:00:00.5000000Z", 0.5),
+        ("2030-01-31T12:00:00,500000000Z", 0.5),
     ],
 )
-def test_iso_8601_with_a_zone_is_read(text: str) -> None:
-    assert parse_moment(text) == Moment(NOON)
-
-
-@pytest.mark.parametrize("fraction", [".5", ".500", ".5000000", ",500000000"])
-def test_a_fraction_of_a_second_has_any_number_of_digits(fraction: str) -> None:
-    assert parse_moment(f"2030-01-31T12:00:00{fraction}Z") == Moment(NOON + 0.5)
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("2030-01-31T12:00:00", "not a time with a time zone"),
-        ("2030-01-31", "not a time with a time zone"),
-        ("2030-1-31 7:00:00 -5", "not a time with a time zone"),
-        ("2030-02-31T12:00:00Z", "not a time"),
-        ("2030-01-31T12:00:00+25:00", "not a time"),
-        ("2030-01-31T12:00:00+01:60", "not a time"),
-        ("2030-01-31T12:00:00 CET", "not a time"),
-        ("2030-01-31T12:00.5Z", "not a time"),
-    ],
-)
-def test_a_time_without_zone_or_not_in_the_calendar_is_refused(text: str, problem: str) -> None:
-    for written in (text, f'"{text}"', f"!!timestamp {text}"):
-        scenario = f"{GROUPS}events:\n  - type: Freeze\n    resources: [vm1]\n    at: {written}\n"
-        with pytest.raises(ScenarioError) as refused:
-            parse(scenario, "mine.yaml", NOON - 60)
-        (line,) = str(refused.value).splitlines()
-        assert line.startswith("mine.yaml:5: events[0].at: ")
-        assert problem in line
-
-
-@pytest.mark.parametrize(
-    ("more", "where"),
-    [
-        ("events: [{type: Freeze, resources: [vm1], at: 2030-01-31T11:58:59Z}]", "events[0].at"),
-        ("faults: [{kind: gone, from: 2030-01-31T11:00:00Z}]", "faults[0].from"),
-        ("incarnations: [{group: web, add: 1, at: 2030-01-31T11:00:00Z}]", "incarnations[0].at"),
-        ("begin: first_request\nevents: [{type: Freeze, resources: [vm1], at: 2030-01-31T13:00:00Z}]", "events[0].at"),
-        ("begin: first_request\nfaults: [{kind: gone, to: 2030-01-31T13:00:00Z}]", "faults[0].to"),
-        (
-            "events: [{name: a, type: Freeze, resources: [vm1]}, "
-            "{type: Freeze, resources: [vm1], after: a, at: 2030-01-31T13:00:00Z}]",
-            "events[1].at",
-        ),
-        ("faults: [{kind: gone, from: 1m, to: 2030-01-31T13:00:00Z}]", "faults[0].to"),
-        ("faults: [{kind: gone, from: 2030-01-31T14:00:00Z, to: 2030-01-31T13:00:00Z}]", "faults[0].to"),
-    ],
-)
-def test_a_time_that_has_no_meaning_is_refused(more: str, where: str) -> None:
-    with pytest.raises(ScenarioError) as refused:
-        parse(GROUPS + more + "\n", "mine.yaml", NOON)
-    (line,) = str(refused.value).splitlines()
-    assert line.split(": ")[1] == where
+def test_iso_8601_with_a_zone_is_read(text: str, seconds: float) -> None:
+    assert parse_moment(text) == Moment(NOON + seconds)
 
 
 def test_events_faults_and_incarnations_happen_at_their_times() -> None:

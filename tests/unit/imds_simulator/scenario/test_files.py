@@ -48,6 +48,17 @@ WRONG_KEYS = """
 att: 1h | events[0].att: unknown key (did you mean at?)
 at: soon | events[0].at: 'soon' is not a duration: a number of seconds, or text like 30s, ...; or a time like 2030-
 at: -5 | events[0].at: -5 is not a duration: ...
+at: 2126-01-31T12:00:00 | events[0].at: '2126-01-31T12:00:00' is not a time with a time zone; write a time such
+at: "2126-01-31T12:00:00" | events[0].at: '2126-01-31T12:00:00' is not a time with a time zone
+at: !!timestamp 2126-01-31T12:00:00 | events[0].at: '2126-01-31T12:00:00' is not a time with a time zone
+at: 2126-01-31 | events[0].at: '2126-01-31' is not a time with a time zone
+at: 2126-1-31 7:00:00 -5 | events[0].at: '2126-1-31 7:00:00 -5' is not a time with a time zone
+at: 2126-01-31T12:00:00 CET | events[0].at: '2126-01-31T12:00:00 CET' is not a time
+at: 2126-01-31T12:00.5Z | events[0].at: '2126-01-31T12:00.5Z' is not a time
+at: 2126-01-31T12:00:00+01:60 | events[0].at: '2126-01-31T12:00:00+01:60' is not a time
+at: 2126-01-31T12:00:00+25:00 | events[0].at: '2126-01-31T12:00:00+25:00' is not a time: ...
+at: 2126-02-31T12:00:00Z | events[0].at: '2126-02-31T12:00:00Z' is not a time: ...
+at: 2020-01-31T12:00:00Z | events[0].at: 2020-01-31T12:00:00.000Z is in the past: ...; write a later time
 notice: .inf | events[0].notice: inf is not a duration between 0 and 100 years
 notice: [1] | events[0].notice: [1] is not a duration: a number of seconds, or text like 30s, 15m, 2h, 5d, 1h30m
 hold: maybe | events[0].hold: 'maybe' is not a duration, or true for 'until released or NotBefore'
@@ -82,7 +93,11 @@ resources: [vm1], => | 9: events[0]: the key resources is missing
 [vm1] => [vm1, vm1] | 9: events[0].resources[1]: vm1 is in the list twice
 [vm1] => [] | 9: events[0].resources: the list is empty
 [vm1] => [vm1]}\n  - {name: e, type: Freeze, resources: [vm2] | 10: events[1].name: events[0] has the name e already
+vm2: {zone: 1} => VM1: | 7: groups.web.vms.VM1: vm1 has the name VM1 already; ... in any letter case (reference 3.2.4)
+{zone: 1} => {resource_name: VM1} | 7: groups.web.vms.vm2: vm1 has the name VM1 already; ...case (reference 3.2.4)
 vm1:\n => vm1:\n      vm1:\n | 7: groups.web.vms.vm1: duplicate key; it is on line 6 already
+1h30m} => 1h}\n  - {type: Freeze, resources: [vm1], after: e, at: 2126-01-31T12:00Z} | 10: events[1].at: ...; with after
+1h30m} => 2126-01-31T12:00:00Z}\nbegin: first_request | 9: events[0].at: ...is an absolute time; with begin: first_requ
 at: 1h30m => at: \a | 1: not YAML: unacceptable character #x0007: special characters are not allowed
 {zone: 1} => {listen: here} | 7: groups.web.vms.vm2.listen: 'here' is not an address HOST:PORT
 {zone: 1} => {source: here} | 7: groups.web.vms.vm2.source: 'here' does not appear to be an IPv4 or IPv6 address
@@ -93,15 +108,32 @@ at: 1h30m => at: \a | 1: not YAML: unacceptable character #x0007: special charac
     vms:\n      vm1:\n      vm2: {zone: 1} =>     vms: [] | 5: groups.web.vms: the list is empty
     vms:\n      vm1:\n      vm2: {zone: 1} =>     vms: 7 | 5: groups.web.vms: 7 is not a mapping or a list of names
 kind: availability_set => orchestration: flexible | 4: groups.web.orchestration: only a scale_set has orchestration
-: availability_set => : scale_set | 6: groups.web.vms.vm1: the name of an instance of a uniform scale set is web_NUMBER
+vm1:\n      vm2: {zone: 1} => - vm1\n      - vm1 | 7: groups.web.vms[1]: vm1 is in the list twice
+vm1:\n      vm2: {zone: 1} => - vm1\n      - 3 | 7: groups.web.vms[1]: 3 is not text of at least one character
+vm1:\n      vm2: {zone: 1} => - vm1\n      - '' | 7: groups.web.vms[1]: '' is not text of at least one character
+vm1:\n      vm2: {zone: 1} => - vm1\n      - | 7: groups.web.vms[1]: None is not text of at least one character
+vm1:\n      vm2: {zone: 1} => - vm1\n      - vm2: {zone: 1} | 7: groups.web.vms[1]: {'vm2': {'zone': 1}} is not text
+vm1:\n      vm2: {zone: 1} => - vm1\n      - [vm2] | 7: groups.web.vms[1]: ['vm2'] is not text of at least one character
 groups: => default_vm: vm9\ngroups: | 2: default_vm: there is no VM vm9 (did you mean vm2?)
 groups: => speed: 0\ngroups: | 2: speed: 0 is not a finite number of at least 0.000001
 groups: => speed: 9.0e-7\ngroups: | 2: speed: 9e-07 is not a finite number of at least 0.000001
 groups: => speed: .nan\ngroups: | 2: speed: nan is not a finite number of at least 0.000001
 groups: => knobs: {etag: 7}\ngroups: | 2: knobs.etag: 7 is not true or false, on or off
 groups: => knobs: {etagg: off}\ngroups: | 2: knobs.etagg: unknown key (did you mean etag?)
+groups: => knobs: {unknown_event_status: 500}\ngroups: | 2: knobs.unknown_event_status: 500 is not one of 400, 200, 404
+groups: => knobs: {rate_limit: -1}\ngroups: | 2: knobs.rate_limit: -1 is not a whole number from 0, or off
+groups: => knobs: {rate_limit: true}\ngroups: | 2: knobs.rate_limit: True is not a whole number from 0, or off
+groups: => knobs: {enable_delay: x}\ngroups: | 2: knobs.enable_delay: 'x' is not a duration such as 30s or 2h, or off
+groups: => knobs: {notice_overrides: {Freez: 1}}\ngroups: | 2: knobs.notice_overrides.Freez: ...(did you mean Freeze?)
+groups: => knobs: {notice_overrides: {Freeze: soon}}\ngroups: | 2: knobs.notice_overrides.Freeze: 'soon' is not a durat
+groups: => knobs: {notice_overrides: 7}\ngroups: | 2: knobs.notice_overrides: 7 is not a mapping
+groups: => knobs: {extra_api_versions: 5}\ngroups: | 2: knobs.extra_api_versions: 5 is not a list of names
+groups: => knobs: {arm_token: a b}\ngroups: | 2: knobs.arm_token: a token has ASCII characters only, without
+groups: => knobs: {xff_status: 399}\ngroups: | 2: knobs.xff_status: 399 is not an error status from 400 to 599
+groups: => knobs: {xff_status: 600}\ngroups: | 2: knobs.xff_status: 600 is not an error status from 400 to 599
 groups: => knobs: {event_order: x}\ngroups: | 2: knobs.event_order: the knob event_order was removed; ... see 1.4.12
-groups: => faults: [{kind: gone, vm: vm7}]\ngroups: | 2: faults[0].vm: there is no VM vm7 (did you mean vm2?)
+groups: => begin: first_request\nfaults: [{kind: gone, to: 2126-01-31T12:00Z}]\ngroups: | 3: faults[0].to: ...with begin
+groups: => incarnations: [{group: web, add: 1, at: 2020-01-31T12:00Z}]\ngroups: | 2: incarnations[0].at: ...is in the pa
 groups: => incarnations: [{group: web}]\ngroups: | 2: incarnations[0]: give either to, or an add other than 0
 groups: => incarnations: [{group: web, to: 7, add: 1}]\ngroups: | 2: incarnations[0]: give either to, or an add
 groups: => incarnations: [{group: wab, to: 7}]\ngroups: | 2: incarnations[0].group: there is no group wab
@@ -130,6 +162,32 @@ groups: => notify: {url: 'http://a/', headers: {X A: a}}\ngroups: | 2: notify.he
 groups: => notify: {url: 'http://a/', duplicates: 1.5}\ngroups: | 2: notify.duplicates: 1.5 is not a share from 0 to 1
 groups: => notify: {url: 'http://a/', attempts: 0}\ngroups: | 2: notify.attempts: 0 is not a whole number from 1 to 30
 """
+# a fault, and the problem that it has
+WRONG_FAULTS = r"""
+kind: emty | .kind: ...did you mean empty?
+kind: empty, bodi: x | .bodi: ...did you mean body?
+kind: empty, status: 500 | .status: fault empty does not take status (it takes headers)
+kind: refuse, requests: 3 | .requests: fault refuse does not take requests (it takes vm, from,
+kind: gone, vm: vm7 | .vm: there is no VM vm7 (did you mean vm2?)
+kind: status, status: 99 | .status: 99 is not a whole number from 200 to 599
+kind: trickle, bytes_per_second: 0 | .bytes_per_second: 0 is not a finite number above 0
+kind: date-skew, skew: fast | .skew: 'fast' is not a duration that may begin with a minus sign
+kind: gone, to: 5, for: 5 | .for: give either to or for
+kind: gone, from: 6, to: 5 | .to: the fault ends before it begins
+kind: gone, from: 2126-01-02T12:00:00Z, to: 2126-01-01T12:00:00Z | .to: the fault ends before it begins
+kind: gone, from: 1m, to: 2126-01-31T12:00:00Z | .to: from and to are a duration and a time
+kind: gone, from: 2020-01-31T12:00:00Z | .from: 2020-01-31T12:00:00.000Z is in the past
+kind: gone, requests: 5-3 | .requests: the last request comes before the first
+kind: gone, requests: first | .requests: 'first' is not a request number from 1, or text like 3, 3- or 3-5
+kind: unavailable, route: notify | .kind: ...lost-request, lost-answer
+kind: lost-answer, route: notify, method: GET | .method: route notify has POST requests only
+kind: body, body_base64: '?' | .body_base64: not base64
+kind: empty, headers: {X-A: "1\r\x0AX-B: 2"} | .headers: the value of X-A has more than one line
+kind: empty, headers: {"X-A: 1\r\x0AX-B": '2'} | .headers: ...is not the name of a header
+kind: empty, headers: {content-length: x} | .headers: the value of content-length is not a number of bytes
+kind: redirect, location: "http://a/\x0AX-B: 2" | .location: the text has more than one line
+kind: body, content_type: "text/plain\r" | .content_type: the text has more than one line
+"""
 
 
 def rows(table: str) -> list[tuple[str, str]]:
@@ -149,8 +207,14 @@ def test_wrong_key_of_an_event_has_file_line_and_key(key: str, problem: str) -> 
 @pytest.mark.parametrize(("change", "problem"), rows(WRONG_PARTS))
 def test_wrong_part_of_a_scenario_has_file_line_and_key(change: str, problem: str) -> None:
     old, _arrow, new = change.replace("\\n", "\n").replace("\\a", "\a").partition(" =>")
-    line = errors(GOOD.replace(old, new.removeprefix(" ")))[0]
+    (line,) = errors(GOOD.replace(old, new.removeprefix(" ")))
     assert matches(line, problem), line
+
+
+@pytest.mark.parametrize(("fault", "problem"), rows(WRONG_FAULTS))
+def test_wrong_fault_has_file_line_and_key(fault: str, problem: str) -> None:
+    (line,) = errors(f"{GOOD}faults:\n  - {{{fault}}}\n")
+    assert matches(line, f"11: faults[0]{problem}"), line
 
 
 LISTED = GOOD.replace("      vm1:\n      vm2: {zone: 1}\n", "      - vm1\n      - vm2\n")
@@ -158,23 +222,6 @@ LISTED = GOOD.replace("      vm1:\n      vm2: {zone: 1}\n", "      - vm1\n      
 
 def test_list_of_vms_has_the_vms_of_a_mapping_without_values() -> None:
     assert parse(LISTED, "f.yaml") == parse(GOOD.replace(" {zone: 1}", ""), "f.yaml")
-
-
-# what replaces the item "vm2" in line 7, and its only problem
-WRONG_ITEMS = """
-vm1 | 7: groups.web.vms[1]: vm1 is in the list twice
-3 | 7: groups.web.vms[1]: 3 is not text of at least one character
-'' | 7: groups.web.vms[1]: '' is not text of at least one character
- | 7: groups.web.vms[1]: None is not text of at least one character
-vm2: {zone: 1} | 7: groups.web.vms[1]: {'vm2': {'zone': 1}} is not text of at least one character
-[vm2] | 7: groups.web.vms[1]: ['vm2'] is not text of at least one character
-"""
-
-
-@pytest.mark.parametrize(("item", "problem"), rows(WRONG_ITEMS))
-def test_wrong_item_of_a_list_of_vms_has_one_problem(item: str, problem: str) -> None:
-    (line,) = errors(LISTED.replace("- vm2", f"- {item}"))
-    assert matches(line, problem), line
 
 
 def test_problem_of_a_vm_in_a_list_has_the_line_of_its_name() -> None:
@@ -234,14 +281,6 @@ def test_cross_checks_report_references_and_duplicates() -> None:
     ]
 
 
-def test_names_of_a_group_differ_in_more_than_letter_case() -> None:
-    same = "has the name {} already; names are compared in any letter case (reference 3.2.4)"
-    assert errors("groups:\n  a: {vms: [web, Web]}\n  b: {vms: {b1: {resource_name: DB}, db: }}\n") == [
-        "f.yaml:2: groups.a.vms.Web: web " + same.format("Web"),
-        "f.yaml:3: groups.b.vms.db: b1 " + same.format("db"),
-    ]
-
-
 NO_SCENARIO = ["", "[]", "just text", "groups: [", "a: &a [*a]", "? [x]\n: y", GOOD.partition("  - ")[0], "events: {}"]
 NO_GROUPS = ["groups: {}", "groups: {a: {vms: {}}}", "groups: {a: b}", "groups: {a: {vms: {b: c}}}"]
 
@@ -281,27 +320,6 @@ def test_source_address_is_canonical(written: str, meant: str) -> None:
 
 
 # -- knobs, from scenarios, JSON and the text of a command line
-
-
-@pytest.mark.parametrize(
-    ("knob", "value"),
-    [
-        ("unknown_event_status", 500),
-        ("rate_limit", -1),
-        ("rate_limit", True),
-        ("enable_delay", "x"),
-        ("notice_overrides", {"Freez": 1}),
-        ("notice_overrides", {"Freeze": "soon"}),
-        ("notice_overrides", 7),
-        ("extra_api_versions", 5),
-        ("arm_token", "a b"),
-        ("xff_status", 399),
-        ("xff_status", 600),
-    ],
-)
-def test_wrong_knob_is_an_error_that_names_it(knob: str, value: Any) -> None:
-    with pytest.raises(KnobError, match=f"^knob {knob}"):
-        change_knobs(Knobs(), {knob: value})
 
 
 def test_all_wrong_knobs_are_named() -> None:
