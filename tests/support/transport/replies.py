@@ -60,23 +60,25 @@ class CutShort(NamedTuple):
 
 
 class Trickle(NamedTuple):
-    """An answer that comes byte by byte.
+    """An answer that comes piece by piece.
 
     Attributes:
         head: the part that is sent at once.
-        pause: seconds between the bytes that follow.
+        pause: seconds between the pieces that follow.
+        piece: what follows again and again.
     """
 
     head: bytes
     pause: float = 0.1
+    piece: bytes = b"x"
 
     def send(self, connection: socket.socket, stopped: threading.Event) -> bool:
-        """Send one byte after the other until the client closes the connection."""
+        """Send one piece after the other until the client closes the connection."""
         connection.sendall(self.head)
-        for _byte in range(int(_LONGEST / self.pause)):
+        for _piece in range(int(_LONGEST / self.pause)):
             if stopped.wait(self.pause):
                 break
-            connection.sendall(b"x")
+            connection.sendall(self.piece)
         return False
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from imds_simulator.__main__ import main
 from support.ready_hooks.web_server import Answer, WebServer
-from support.salt.http_server import HttpServer, QuietHandler
+from support.transport.replies import Raw, serving
 
 FOREIGN = "its answer is not that of a simulator of this version; check --control"
 VERBS = (
@@ -48,14 +48,8 @@ def test_answer_of_another_server_is_one_line_and_exit_1(capsys, status, body):
 
 
 def test_program_that_does_not_speak_http_is_named_in_one_line(capsys):
-    class Handler(QuietHandler):
-        def handle(self):
-            while self.rfile.readline().strip():
-                pass
-            self.wfile.write(b"SSH-2.0-\x1b\r\n")
-
-    with HttpServer(Handler) as server:
-        code, problem = exit_code_and_problem(capsys, server.address, ["state"])
+    with serving(Raw(b"SSH-2.0-\x1b\r\n")) as server:
+        code, problem = exit_code_and_problem(capsys, server.url, ["state"])
     assert code == 1 and problem.count("\n") == 1
     assert "SSH-2.0-" in problem and "\x1b" not in problem and problem.endswith("check --control\n")
 
