@@ -11,9 +11,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from imds_simulator.__main__ import main
 from imds_simulator.testing import Simulator
 from support import simulator_process
 
@@ -22,6 +24,28 @@ from support import simulator_process
 def _default_sighup() -> None:
     """Restore the default of SIGHUP: under nohup every simulator would inherit that SIGHUP is ignored."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+class Done(NamedTuple):
+    """The exit code of a command, and what it printed."""
+
+    code: object
+    out: str
+    err: str
+
+
+@pytest.fixture
+def call(capfd: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """Return a function that runs the command line in this process."""
+
+    def run(*arguments: object) -> Done:
+        try:
+            code: object = main([*map(str, arguments)])
+        except SystemExit as stop:
+            code = stop.code
+        return Done(code, *capfd.readouterr())
+
+    return run
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import shutil
 import pytest
 import yaml
 
-from imds_simulator.__main__ import main
 from imds_simulator.cli.control_commands import VERBS
 from imds_simulator.faults.kinds import KINDS, OPTIONS
 from imds_simulator.keys import keys_of
@@ -76,15 +75,14 @@ def test_docs_list_every_statement_that_the_code_cites():
     assert cited - listed - sections == set()
 
 
-def test_docs_example_of_warnings_is_printed(tmp_path, monkeypatch, capsys):
+def test_docs_example_of_warnings_is_printed(call, tmp_path, monkeypatch):
     (block,) = [block for block in blocks(TEXT, "console") if "--check pool.yaml" in block]
     command, *printed = block.splitlines()
     event = "\n  - {type: Terminate, resources: [pool_1], notice: 1m}\n"
     (tmp_path / "pool.yaml").write_text("groups:\n  pool: {kind: scale_set, vms: {pool_1: {}}}\n\nevents:" + event)
     monkeypatch.chdir(tmp_path)
-    assert main(command.split("imds_simulator ")[1].split()) == 0
-    out, err = capsys.readouterr()
-    assert (err + out).splitlines() == printed
+    done = call(*command.split("imds_simulator ")[1].split())
+    assert (done.code, (done.err + done.out).splitlines()) == (0, printed)
 
 
 def test_docs_example_scenarios_are_valid():

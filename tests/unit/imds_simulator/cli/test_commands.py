@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import shlex
@@ -15,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from imds_simulator.__main__ import main
 from imds_simulator.cli.commands import SERVE
 from imds_simulator.cli.control_commands import VERBS
 from imds_simulator.cli.options import DEFAULT_CONTROL
@@ -39,20 +36,6 @@ PRINTING = {
 def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [each for each in os.environ if each.startswith("IMDS_SIMULATOR_")]:
         monkeypatch.delenv(name)
-
-
-@pytest.fixture
-def refused(capsys: pytest.CaptureFixture[str]):
-    """Return a function that runs ``main`` in this process and returns its exit code and stderr."""
-
-    def run(*arguments: str) -> tuple[int, str]:
-        try:
-            code = main(arguments)
-        except SystemExit as stop:
-            code = stop.code
-        return code, capsys.readouterr().err
-
-    return run
 
 
 def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
@@ -139,18 +122,17 @@ def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
         ("zzz", "there is no verb zzz; --help lists the verbs, --scenario FILE serves a scenario"),
     ],
 )
-def test_bad_options_are_one_line_and_exit_2(arguments, text, refused):
-    code, problem = refused(*arguments.split())
-    assert code == 2 and text in problem.splitlines()[-1]
+def test_bad_options_are_one_line_and_exit_2(arguments, text, call):
+    done = call(*arguments.split())
+    assert done.code == 2 and text in done.err.splitlines()[-1]
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["exec", "-h"]])
-def test_help_begins_with_the_purpose_and_three_examples_and_lists_verbs(arguments, capsys, monkeypatch):
+def test_help_begins_with_the_purpose_and_three_examples_and_lists_verbs(arguments, call, monkeypatch):
     monkeypatch.setenv("IMDS_SIMULATOR_SPEED", "fast")  # a wrong value does not matter here
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    assert stopped.value.code == 0
-    purpose, usage = capsys.readouterr().out.split("\nUsage: ")
+    done = call(*arguments)
+    assert done.code == 0
+    purpose, usage = done.out.split("\nUsage: ")
     assert purpose.lstrip().startswith(("A simulator of Azure Scheduled Events", "Run a command while a simulator"))
     assert [line.split()[0] for line in purpose.splitlines() if line.startswith("    ")] == ["imds_simulator"] * 3
     assert "--scenario FILE" in usage
@@ -184,16 +166,16 @@ def test_values_of_a_repeatable_option_are_separated(text, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "text"), [("SPEED", "fast"), ("LISTEN", "8169"), ("CLOCK", "manuel"), ("QUIET", "maybe"), ("KNOB", "etag")]
 )
-def test_a_bad_value_names_the_variable(name, text, monkeypatch, refused):
+def test_a_bad_value_names_the_variable(name, text, monkeypatch, call):
     monkeypatch.setenv(f"IMDS_SIMULATOR_{name}", text)
-    code, problem = refused()
-    assert code == 2 and problem.startswith(f"imds_simulator: IMDS_SIMULATOR_{name}: ") and text in problem
+    done = call()
+    assert done.code == 2 and done.err.startswith(f"imds_simulator: IMDS_SIMULATOR_{name}: ") and text in done.err
 
 
-def test_a_problem_of_the_scenario_names_the_variables_in_use(monkeypatch, refused):
+def test_a_problem_of_the_scenario_names_the_variables_in_use(monkeypatch, call):
     monkeypatch.setenv("IMDS_SIMULATOR_SCENARIO", "zzz")
-    code, problem = refused()
-    assert code == 2 and problem.endswith("imds_simulator: from the environment: IMDS_SIMULATOR_SCENARIO\n")
+    done = call()
+    assert done.code == 2 and done.err.endswith("imds_simulator: from the environment: IMDS_SIMULATOR_SCENARIO\n")
 
 
 @pytest.mark.parametrize(
@@ -214,26 +196,21 @@ def test_control_accepts_a_url_but_not_that_of_the_simulator_around(monkeypatch)
     assert parse(VERBS["state"].command, ["--control", "127.0.0.1:1"]).control == "http://127.0.0.1:1"
 
 
-def test_a_verb_has_variables_of_its_own(monkeypatch, refused):
+def test_a_verb_has_variables_of_its_own(monkeypatch, call):
     for name, text in {"RECORD_FOR": "soon", "RECORD_OUTPUT": "f", "RECORD_FRO": "1", "SPEED": "fast"}.items():
         monkeypatch.setenv(f"IMDS_SIMULATOR_{name}", text)
-    code, problems = refused("record")
-    warning, problem = problems.splitlines()
-    assert code == 2 and problem.startswith("imds_simulator: IMDS_SIMULATOR_RECORD_FOR: 'soon' is not a duration")
+    done = call("record")
+    warning, problem = done.err.splitlines()
+    assert done.code == 2 and problem.startswith("imds_simulator: IMDS_SIMULATOR_RECORD_FOR: 'soon' is not a duration")
     assert "RECORD_FRO:" in warning and "did you mean IMDS_SIMULATOR_RECORD_FOR?" in warning
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("SPEDE", "there is no such option (did you mean IMDS_SIMULATOR_SPEED?)"),
-        ("EXEC_SPEED", "there is no such option (did you mean IMDS_SIMULATOR_SPEED?)"),
-    ],
-)
-def test_an_unknown_variable_is_a_warning(name, text, monkeypatch, refused):
-    for each in (name, "RECORD_FOR", "ENDPOINT"):
-        monkeypatch.setenv(f"IMDS_SIMULATOR_{each}", "1")
-    assert refused("--list-faults") == (0, f"imds_simulator: warning: IMDS_SIMULATOR_{name}: {text}\n")
+@pytest.mark.parametrize("name", ["IMDS_SIMULATOR_SPEDE", "IMDS_SIMULATOR_EXEC_SPEED"])
+def test_an_unknown_variable_is_a_warning(name, monkeypatch, call):
+    for each in (name, "IMDS_SIMULATOR_RECORD_FOR", "IMDS_SIMULATOR_ENDPOINT"):
+        monkeypatch.setenv(each, "1")
+    done, hint = call("--list-faults"), "there is no such option (did you mean IMDS_SIMULATOR_SPEED?)"
+    assert (done.code, done.err) == (0, f"imds_simulator: warning: {name}: {hint}\n")
 
 
 # -- options that print, and libraries
@@ -276,7 +253,7 @@ def test_missing_library_is_one_line_and_exit_2(library, arguments, tmp_path):
 # -- --check
 
 
-def test_check_prints_every_problem_with_its_line(tmp_path, refused):
+def test_check_prints_every_problem_with_its_line(tmp_path, call):
     bad = tmp_path / "bad.yaml"
     bad.write_text("groups:\n  web:\n    vms:\n      vm1:\nevents:\n  - {type: Freez, resources: [vm2]}\n")
     problems = (
@@ -284,7 +261,7 @@ def test_check_prints_every_problem_with_its_line(tmp_path, refused):
         "SpotRebalanceRecommendation (did you mean Freeze?)\n"
         f"{bad}:6: events[0].resources[0]: there is no VM vm2 (did you mean vm1?)\n"
     )
-    assert refused("--check", str(bad)) == refused("--scenario", str(bad)) == (2, problems)
+    assert call("--check", bad) == call("--scenario", bad) == (2, "", problems)
 
 
 # -- output without a reader
@@ -319,15 +296,7 @@ def test_verb_survives_a_reader_that_has_gone_and_takes_effect(frozen_simulator)
 
 
 def test_command_without_stdout_prints_nothing():
-    done = subprocess.run(
-        ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "imds_simulator", "--schema"],
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=60,
-        check=False,
-        env=simulator_process.environment(),
-    )
+    done = simulator_process.run("--schema", preexec_fn=lambda: os.close(1))
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -335,15 +304,14 @@ def test_command_without_stdout_prints_nothing():
 
 
 @pytest.fixture
-def verb(frozen_simulator, monkeypatch):
+def verb(frozen_simulator, call, monkeypatch):
     """Return a function that runs a verb and returns its answer, or its message if ``code`` is not 0."""
     monkeypatch.setenv("IMDS_SIMULATOR_CONTROL", frozen_simulator.control)
 
     def run(line, code=0):
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            assert main(shlex.split(line)) == code, err.getvalue()
-        return err.getvalue() if code else json.loads(out.getvalue())
+        done = call(*shlex.split(line))
+        assert done.code == code, done.err
+        return done.err if code else json.loads(done.out)
 
     return run
 
@@ -367,15 +335,15 @@ def test_verbs_for_events_use_the_control_api(verb):
     assert verb("note vm1 'is ready' --event by-hand") is not None
 
 
-def test_schedule_prints_warnings_of_the_control_api(frozen_simulator, verb, capsys):
+def test_schedule_prints_warnings_of_the_control_api(frozen_simulator, call):
     event = {"type": "Terminate", "resources": ["pool_0", "pool_3"], "notice": "20m"}
     warnings = frozen_simulator.post("/events", event)["warnings"]
     assert [each.split(":")[0] for each in warnings] == ["notice", "resources"]
     assert frozen_simulator.post("/events", {**event, "type": "Reboot"})["warnings"] == []
-    assert main(["schedule", "--type", "Terminate", "--resources", "pool_0,pool_3", "--notice", "20m"]) == 0
-    out, err = capsys.readouterr()
-    assert json.loads(out)["warnings"] == warnings
-    assert err.splitlines() == [f"imds_simulator: warning: {each}" for each in warnings]
+    options = ("--type", "Terminate", "--resources", "pool_0,pool_3", "--notice", "20m")
+    done = call("schedule", *options, "--control", frozen_simulator.control)
+    assert done.code == 0 and json.loads(done.out)["warnings"] == warnings
+    assert done.err.splitlines() == [f"imds_simulator: warning: {each}" for each in warnings]
 
 
 def test_verbs_quote_names_in_paths(verb):
@@ -395,8 +363,7 @@ def test_verb_fault_parses_option_types(frozen_simulator, verb):
 def test_verb_fault_clears_nothing_if_an_option_names_a_vm(verb):
     verb("fault inject gone --vm vm1")
     for options in ("--vm vm2", "--for 1m", "--set status=503"):
-        with pytest.raises(SystemExit, match="2"):
-            verb(f"fault clear {options}")
+        verb(f"fault clear {options}", code=2)
     assert [each["kind"] for each in verb("fault list")["faults"]] == ["gone"]
 
 

@@ -16,7 +16,6 @@ import time
 
 import pytest
 
-from imds_simulator.__main__ import main
 from imds_simulator.namespace.messages import Failure, Step
 from imds_simulator.namespace.refusal import refused_namespace
 from imds_simulator.scenario.groups import Address
@@ -163,13 +162,13 @@ def test_closed_pipe_ends_a_program_at_the_address():
 
 
 @NEEDS_NAMESPACES
-def test_a_refused_connection_is_refused_inside_and_accepted_again():
+def test_a_refused_connection_is_refused_inside_and_accepted_again(call):
     with simulator_process.reserved_port() as port:
         control, client = f"127.0.0.1:{port}", [sys.executable, "-c", ANSWER_PER_LINE]
         process = start("exec", "--imds-address", "--control", control, "--", *client, stdin=subprocess.PIPE)
         found = [next_answer(process)]
         for words in (["inject", "refuse"], ["clear"]) * 2:
-            assert main(["fault", *words, "--control", control]) == 0
+            assert call("fault", *words, "--control", control).code == 0
             found.append(next_answer(process))
         process.communicate(timeout=60)
     assert found == ["vm1", "ConnectionRefusedError", "vm1", "ConnectionRefusedError", "vm1"]

@@ -11,7 +11,6 @@ import sys
 
 import pytest
 
-from imds_simulator.__main__ import main
 from support import simulator_process
 from support.other_user import USER
 from support.simulator.at_imds_address import ANSWER_PER_LINE, CLIENT, NEEDS_NAMESPACES, next_answer
@@ -81,15 +80,14 @@ def test_two_joins_and_two_execs_run_at_once(start_process):
 
 
 @NEEDS_NAMESPACES
-def test_a_vm_is_identified_by_the_source_address_of_the_scenario(start_process, tmp_path, monkeypatch, capfd):
+def test_a_vm_is_identified_by_the_source_address_of_the_scenario(start_process, call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     vms = {f"vm{number}": {"source": f"127.0.1.{number}"} for number in (1, 2)}
     sim = start_process({"groups": {"web": {"vms": {**vms, "far": {"source": "203.0.113.9"}}}}})
     done = simulator_process.run("join", "--vm", "vm2", "--control", sim.control, "--", sys.executable, "-c", CLIENT)
     assert json.loads(done.stdout)["vm"] == "vm2", done.stderr
-    with pytest.raises(SystemExit, match="2"):
-        main(["join", "--vm", "far", "--control", sim.control, "--", "true"])
-    assert "--vm: cannot connect to far from its source address 203.0.113.9" in capfd.readouterr().err
+    refused = call("join", "--vm", "far", "--control", sim.control, "--", "true")
+    assert refused.code == 2 and "--vm: cannot connect to far from its source address 203.0.113.9" in refused.err
 
 
 @NEEDS_NAMESPACES
@@ -145,7 +143,7 @@ def test_a_join_inside_another_one_does_not_reach_its_vm(start_process):
 
 @NEEDS_NAMESPACES
 @pytest.mark.parametrize("rights", [True, False])
-def test_the_processes_of_a_deleted_vm_are_killed_in_every_session(start_process, rights, request, capsys):
+def test_the_processes_of_a_deleted_vm_are_killed_in_every_session(start_process, call, rights, request):
     sim = start_process(TRIO, args=["--clock", "manual"])
     options = {"env": simulator_process.environment()} if rights else request.getfixturevalue("as_user")
     python = options.pop("python", sys.executable)
@@ -161,9 +159,8 @@ def test_the_processes_of_a_deleted_vm_are_killed_in_every_session(start_process
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err.count("\n")) == (137, "", 1)
     assert "web_1: the VM was deleted; its command is killed" in err
-    with pytest.raises(SystemExit, match="2"):
-        main(["join", "--vm", "web_1", "--control", sim.control, "--", "true"])
-    assert "--vm: web_1 was deleted; choose another VM" in capsys.readouterr().err
+    refused = call("join", "--vm", "web_1", "--control", sim.control, "--", "true")
+    assert refused.code == 2 and "--vm: web_1 was deleted; choose another VM" in refused.err
 
 
 @pytest.fixture
@@ -175,11 +172,10 @@ def ports(start_process):
 
 
 @pytest.mark.parametrize("control", ["https://127.0.0.1:1", "http://127.0.0.1:1/simulator", "http://here/simulator"])
-def test_a_control_api_that_join_cannot_relay_is_refused(control, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        main(["join", "--vm", "web_1", "--control", control, "--", "true"])
-    err = capsys.readouterr().err
-    assert err.startswith("imds_simulator: --control: ") and "; join relays no other connections" in err
+def test_a_control_api_that_join_cannot_relay_is_refused(control, call):
+    refused = call("join", "--vm", "web_1", "--control", control, "--", "true")
+    assert refused.code == 2 and refused.err.startswith("imds_simulator: --control: ")
+    assert "; join relays no other connections" in refused.err
 
 
 @pytest.mark.parametrize(
@@ -191,8 +187,7 @@ def test_a_control_api_that_join_cannot_relay_is_refused(control, capsys):
         ("web_1", "nothing", TOKEN, "no control API at {}: Connection refused"),
     ],
 )
-def test_what_cannot_be_joined_is_one_line_and_exit_2(ports, vm, control, token, problem, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        main(["join", "--vm", vm, "--control", ports[control], "--control-token", token, "--", "true"])
-    err = capsys.readouterr().err
-    assert err.startswith(f"imds_simulator: {problem.format(ports[control])}") and err.count("\n") == 1
+def test_what_cannot_be_joined_is_one_line_and_exit_2(ports, call, vm, control, token, problem):
+    done = call("join", "--vm", vm, "--control", ports[control], "--control-token", token, "--", "true")
+    assert done.code == 2 and done.err.count("\n") == 1
+    assert done.err.startswith(f"imds_simulator: {problem.format(ports[control])}")

@@ -9,7 +9,6 @@ import signal
 
 import pytest
 
-from imds_simulator.__main__ import main
 from imds_simulator.control.state import MAX_NEW
 from support import simulator_process
 from support.simulator.raw_http import approve, send_request
@@ -38,9 +37,16 @@ def without_time(line):
     return re.sub(TIME, "", line.rstrip("\n"))
 
 
-def log(sim, capsys, *words):
-    assert main(["log", "--control", sim.control, *words]) == 0
-    return [without_time(line) for line in capsys.readouterr().out.splitlines()]
+@pytest.fixture
+def log(sim, call):
+    """Return a function that returns the printed lines without their times; its arguments are of the verb."""
+
+    def run(*words):
+        done = call("log", "--control", sim.control, *words)
+        assert done.code == 0
+        return [without_time(line) for line in done.out.splitlines()]
+
+    return run
 
 
 def run_an_event(sim):
@@ -57,10 +63,10 @@ def run_an_event(sim):
         send_request(sim.endpoints["vm1"])
 
 
-def test_a_line_has_time_vm_what_and_detail(sim, capsys):
+def test_a_line_has_time_vm_what_and_detail(sim, log):
     run_an_event(sim)
     sim.post("/notes", {"vm": "vm1", "what": "is prepared", "event": "patch"})
-    found = log(sim, capsys)
+    found = log()
     assert re.fullmatch(r"vm1,vm2 scheduled patch Reboot " + TIME.strip(), found[0])
     for line in (
         "vm2 GET scheduledevents 200",
@@ -80,7 +86,7 @@ def test_a_line_has_time_vm_what_and_detail(sim, capsys):
     assert started < found.index(cut)
 
 
-def test_first_column_is_a_vm_and_the_detail_says_who_acted(sim, capsys):
+def test_first_column_is_a_vm_and_the_detail_says_who_acted(sim, log):
     event = sim.post("/events", {"type": "Reboot", "resources": ["vm1", "vm2"], "name": "patch"})
     sim.post("/events/patch/approve", {"as": "arm"})
     acknowledge = event["acknowledge_path"]
@@ -89,7 +95,7 @@ def test_first_column_is_a_vm_and_the_detail_says_who_acted(sim, capsys):
     sim.post("/events/patch/approve", {"as": "vm2"})
     sim.post("/disable", {"group": "web"})
     sim.post("/faults", {"kind": "refuse", "vm": "vm1"})
-    assert log(sim, capsys)[1:] == [
+    assert log()[1:] == [
         "vm1,vm2 approved patch Reboot by=arm",
         "vm1 approval by=arm 200",
         "vm2 approved patch Reboot",
@@ -102,32 +108,31 @@ def test_first_column_is_a_vm_and_the_detail_says_who_acted(sim, capsys):
     ]
 
 
-def test_end_of_an_event_whose_vms_were_deleted_has_the_reason(sim, capsys):
+def test_end_of_an_event_whose_vms_were_deleted_has_the_reason(sim, log):
     sim.post("/events", {"type": "Preempt", "resources": ["vm2"], "starts": "automatic_approval"})
     sim.post("/events", {"type": "Reboot", "resources": ["vm2"], "name": "patch"})
     sim.advance("2m")
-    assert log(sim, capsys, "--what", "cancelled") == ["vm2 cancelled patch Reboot Azure deleted vm2"]
+    assert log("--what", "cancelled") == ["vm2 cancelled patch Reboot Azure deleted vm2"]
 
 
-def test_a_long_log_states_how_many_older_entries_it_leaves_out(start_process, capsys):
+def test_a_long_log_states_how_many_older_entries_it_leaves_out(start_process, call):
     steps = [{"group": "web", "to": number} for number in range(MAX_NEW + 3)]
     sim = start_process({"groups": {"web": {"vms": ["vm1"]}}, "incarnations": steps})
-    assert main(["log", "--control", sim.control]) == 0
-    out, err = capsys.readouterr()
-    lines = out.splitlines()
-    assert len(lines) == MAX_NEW and lines[0].endswith("- incarnation group=web incarnation=3")
-    assert err.endswith(": older lines that are left out: 3; older requests: 0\n")
+    done = call("log", "--control", sim.control)
+    lines = done.out.splitlines()
+    assert done.code == 0 and len(lines) == MAX_NEW and lines[0].endswith("- incarnation group=web incarnation=3")
+    assert done.err.endswith(": older lines that are left out: 3; older requests: 0\n")
 
 
-def test_what_prints_lines_of_one_kind(sim, capsys):
+def test_what_prints_lines_of_one_kind(sim, log):
     run_an_event(sim)
-    assert log(sim, capsys, "--what", "approved") == ["vm2 approved patch Reboot"]
-    assert log(sim, capsys, "--what", "cancelled") == []
+    assert log("--what", "approved") == ["vm2 approved patch Reboot"]
+    assert log("--what", "cancelled") == []
 
 
-def test_a_text_of_a_scenario_steers_no_terminal(sim, capsys):
+def test_a_text_of_a_scenario_steers_no_terminal(sim, log):
     sim.post("/events", {"type": "Reboot", "resources": ["vm1"], "name": "a\x1b[31m\nb"})
-    assert [line.split()[:3] for line in log(sim, capsys)] == [["vm1", "scheduled", r"a\x1b[31m\nb"]]
+    assert [line.split()[:3] for line in log()] == [["vm1", "scheduled", r"a\x1b[31m\nb"]]
 
 
 def test_follow_prints_what_comes_until_it_is_interrupted(sim, follow):

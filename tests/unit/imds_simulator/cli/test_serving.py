@@ -13,7 +13,6 @@ import time
 
 import pytest
 
-from imds_simulator.__main__ import main
 from imds_simulator.scenario.groups import Address
 from imds_simulator.server.listeners import CannotListen, bind
 from support import simulator_process
@@ -134,18 +133,19 @@ def test_signal_while_the_simulator_starts_ends_it_in_order(tmp_path, how):
 
 
 @pytest.mark.parametrize("option", ["--listen", "--control"])
-def test_address_in_use_is_one_line_and_exit_2(option, capfd):
+def test_address_in_use_is_one_line_and_exit_2(option, call):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert main([*FREE, option, f"127.0.0.1:{port}"]) == 2
-    (problem,) = capfd.readouterr().err.splitlines()
+        done = call(*FREE, option, f"127.0.0.1:{port}")
+    (problem,) = done.err.splitlines()
+    assert done.code == 2
     assert problem.startswith(f"imds_simulator: cannot listen on 127.0.0.1:{port}: Address already in use; find ")
     assert f"ss -ltnp 'sport = :{port}'" in problem
 
 
-def test_address_that_is_not_that_of_this_machine_comes_with_advice(capfd):
-    assert main([*FREE, "--listen", "169.254.169.254:8169"]) == 2
-    assert "ip address add 169.254.169.254/32 dev lo" in capfd.readouterr().err
+def test_address_that_is_not_that_of_this_machine_comes_with_advice(call):
+    done = call(*FREE, "--listen", "169.254.169.254:8169")
+    assert done.code == 2 and "ip address add 169.254.169.254/32 dev lo" in done.err
 
 
 def test_address_without_a_free_descriptor_is_named():

@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 import pytest
 
-from imds_simulator.__main__ import main
 from imds_simulator.cli import wait_command
 from support import simulator_process
 
@@ -29,32 +28,20 @@ def event(sim):
     return sim.post("/events", REBOOT)["name"]
 
 
-@pytest.fixture
-def wait(capsys):
-    """Return a function that runs the verb, and returns its exit code and what it prints."""
-
-    def run(*words):
-        code = main(["wait", *words])
-        out, err = capsys.readouterr()
-        return code, out + err
-
-    return run
-
-
-def test_states_that_an_event_has_reached_end_at_once(sim, event, wait):
+def test_states_that_an_event_has_reached_end_at_once(sim, event, call):
     sim.post(f"/events/{event}/approve")
     approved = sim.get(f"/events/{event}")["approvals"]["control-plane"]
-    assert wait(event, "--until", "approved") == (0, f"{event} had been approved at {approved}\n")
+    assert call("wait", event, "--until", "approved") == (0, f"{event} had been approved at {approved}\n", "")
     sim.advance(1)
     started = sim.get(f"/events/{event}")["started_at"]
-    assert wait(event) == (0, f"{event} had started at {started}\n")
+    assert call("wait", event) == (0, f"{event} had started at {started}\n", "")
     gone = sim.post(f"/events/{event}/complete")["gone_at"]
     for until, line in (("approved", f"been approved at {approved}"), ("started", f"started at {started}")):
-        assert wait(event, "--until", until) == (0, f"{event} had {line}\n")
-    assert wait(event, "--until", "gone") == (0, f"{event} had gone at {gone}\n")
+        assert call("wait", event, "--until", until) == (0, f"{event} had {line}\n", "")
+    assert call("wait", event, "--until", "gone") == (0, f"{event} had gone at {gone}\n", "")
 
 
-def test_an_event_comes_and_goes_while_the_verb_waits(sim, wait, monkeypatch):
+def test_an_event_comes_and_goes_while_the_verb_waits(sim, call, monkeypatch):
     def pass_time(_seconds):
         sim.post("/events", {**REBOOT, "name": "reboot-of-later", "started_for": 5})
         sim.post("/events/reboot-of-later/approve")
@@ -63,15 +50,15 @@ def test_an_event_comes_and_goes_while_the_verb_waits(sim, wait, monkeypatch):
     monkeypatch.setattr(
         wait_command, "time", SimpleNamespace(monotonic=iter((0.0, 0.5, 1.5)).__next__, sleep=pass_time)
     )
-    assert wait("reboot-of-later", "--until", "gone") == (0, "reboot-of-later gone after 1.5 s\n")
+    assert call("wait", "reboot-of-later", "--until", "gone") == (0, "reboot-of-later gone after 1.5 s\n", "")
 
 
-def test_the_time_limit_says_what_became_of_the_event(event, wait):
-    assert wait("never", "--timeout", "100ms") == (3, "imds_simulator: event never: it has not come after 0.1s\n")
-    assert wait(event, "--timeout", "0") == (
-        3,
-        f"imds_simulator: event {event}: it is Scheduled and not started after 0s\n",
-    )
+def test_the_time_limit_says_what_became_of_the_event(event, call):
+    for name, limit, problem in (
+        ("never", "100ms", "it has not come after 0.1s"),
+        (event, "0", "it is Scheduled and not started after 0s"),
+    ):
+        assert call("wait", name, "--timeout", limit) == (3, "", f"imds_simulator: event {name}: {problem}\n")
 
 
 @pytest.mark.parametrize(
@@ -83,30 +70,30 @@ def test_the_time_limit_says_what_became_of_the_event(event, wait):
         ("start", "approved", "it is Started and not approved"),
     ],
 )
-def test_a_state_that_can_no_longer_come_ends_at_once(sim, event, wait, action, until, problem):
+def test_a_state_that_can_no_longer_come_ends_at_once(sim, event, call, action, until, problem):
     if action == "start":
         sim.post(f"/events/{event}/change", {"status": "Started"})
     else:
         sim.post(f"/events/{event}/{action}")
-    assert wait(event, "--until", until) == (1, f"imds_simulator: event {event}: {problem}\n")
+    assert call("wait", event, "--until", until) == (1, "", f"imds_simulator: event {event}: {problem}\n")
 
 
-def test_a_name_with_control_characters_does_not_reach_the_terminal(sim, wait):
+def test_a_name_with_control_characters_does_not_reach_the_terminal(sim, call):
     name, shown = "odd\x1b[2J", "odd\\x1b[2J"
     sim.post("/events", {**REBOOT, "name": name})
     problem = f"imds_simulator: event {shown}: it is Scheduled and not approved after 0s\n"
-    assert wait(name, "--until", "approved", "--timeout", "0") == (3, problem)
+    assert call("wait", name, "--until", "approved", "--timeout", "0") == (3, "", problem)
     sim.post(f"/events/{quote(name)}/approve")
-    assert wait(name, "--until", "approved")[1].startswith(f"{shown} had been approved at ")
+    assert call("wait", name, "--until", "approved").out.startswith(f"{shown} had been approved at ")
 
 
-def test_the_begin_of_an_event_id_names_the_event_if_it_is_the_only_one(sim, wait):
+def test_the_begin_of_an_event_id_names_the_event_if_it_is_the_only_one(sim, call):
     for number, digits in ((1, "ABCD1111"), (2, "ABCD2222")):
         sim.post("/events", {**REBOOT, "name": f"same-{number}", "id": f"{digits}-0000-4000-8000-000000000000"})
-    assert wait("abcd1", "--timeout", "0")[1].startswith("imds_simulator: event same-1: it is Scheduled")
-    code, problem = wait("abcd", "--timeout", "0")
-    assert code == 2 and "event: the EventIds of same-1, same-2 begin with abcd" in problem
-    assert wait("abc", "--timeout", "0")[0] == 3
+    assert call("wait", "abcd1", "--timeout", "0").err.startswith("imds_simulator: event same-1: it is Scheduled")
+    ambiguous = call("wait", "abcd", "--timeout", "0")
+    assert ambiguous.code == 2 and "event: the EventIds of same-1, same-2 begin with abcd" in ambiguous.err
+    assert call("wait", "abc", "--timeout", "0").code == 3
 
 
 def test_a_simulator_that_ends_ends_the_wait(start_process):
@@ -120,10 +107,10 @@ def test_a_simulator_that_ends_ends_the_wait(start_process):
         assert f"no control API at {sim.control}" in err
 
 
-def test_a_server_that_never_answers_ends_the_wait_with_its_time(wait, monkeypatch):
+def test_a_server_that_never_answers_ends_the_wait_with_its_time(call, monkeypatch):
     # without the bound of the verb the test would wait so long
     monkeypatch.setattr(wait_command, "TIMEOUT", 3600.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         control = f"http://127.0.0.1:{server.getsockname()[1]}"
-        code, problem = wait("never", "--timeout", "1s", "--control", control)
-    assert code == 1 and problem.startswith(f"imds_simulator: no control API at {control}: timed out; ")
+        done = call("wait", "never", "--timeout", "1s", "--control", control)
+    assert done.code == 1 and done.err.startswith(f"imds_simulator: no control API at {control}: timed out; ")

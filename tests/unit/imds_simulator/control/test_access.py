@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from imds_simulator.__main__ import main
 from imds_simulator.cli.commands import SERVE
 from imds_simulator.cli.parsing import parse
 from imds_simulator.cli.serve_command import UsageError, server_options
@@ -106,13 +105,12 @@ def test_health_and_files_of_the_page_need_no_token_and_set_no_cookie(guarded):
         assert answer.status == 200 and "Set-Cookie" not in answer.headers and TOKEN.encode() not in answer.body
 
 
-def test_verb_sends_the_token_of_its_option(guarded, monkeypatch, capsys):
+def test_verb_sends_the_token_of_its_option(guarded, call, monkeypatch):
     command = ["state", "--control", guarded.control]
     monkeypatch.delenv("IMDS_SIMULATOR_CONTROL_TOKEN", raising=False)
-    assert main(command) == 1
-    assert "IMDS_SIMULATOR_CONTROL_TOKEN" in capsys.readouterr().err
-    assert main([*command, "--control-token", TOKEN]) == 0
-    assert '"vms"' in capsys.readouterr().out
+    refused, answered = call(*command), call(*command, "--control-token", TOKEN)
+    assert refused.code == 1 and "IMDS_SIMULATOR_CONTROL_TOKEN" in refused.err
+    assert answered.code == 0 and '"vms"' in answered.out
 
 
 def test_command_of_exec_gets_the_token():

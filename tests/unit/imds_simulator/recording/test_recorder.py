@@ -12,14 +12,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 
-from imds_simulator.__main__ import main
 from imds_simulator.recording.recorder import Clock, Recorder
 from imds_simulator.recording.recording_file import Unusable, key_file, open_recording
 from imds_simulator.scenario.groups import parse_address
@@ -259,14 +258,14 @@ def test_full_disk_ends_the_recording_with_its_last_whole_line(tmp_path: Path, e
     "content", [b"notes of mine", b"notes\n", b'{"format":"imds-recording/9"}\n', b'{"format":"imds-rec', b"\xff\xfe\n"]
 )
 def test_file_that_is_no_recording_is_refused_unchanged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+    call: Callable[..., Any], tmp_path: Path, content: bytes
 ) -> None:
     file = tmp_path / "notes"
     file.write_bytes(content)
     file.chmod(0o644)
     for arguments in (("record", "--output", file), ("replay", file)):
-        assert main([*map(str, arguments)]) == 2
-        assert str(file) in capsys.readouterr().err
+        done = call(*arguments)
+        assert done.code == 2 and str(file) in done.err
     assert file.read_bytes() == content and file.stat().st_mode & 0o777 == 0o644
     assert list(tmp_path.iterdir()) == [file]
 
@@ -279,7 +278,7 @@ def command_of_page(language: str) -> list[str]:
     return [sys.executable, *("1s" if word == "1h" else word for word in found.split())]
 
 
-def test_recording_of_the_page_is_served_as_the_page_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recording_of_the_page_is_served_as_the_page_says(call: Callable[..., Any], tmp_path: Path) -> None:
     with Simulator("live-migration") as simulator:
         simulator.advance(20)
         endpoint = {"IMDS_SIMULATOR_RECORD_ENDPOINT": simulator.endpoints["vm1"]}
@@ -309,8 +308,8 @@ def test_recording_of_the_page_is_served_as_the_page_says(tmp_path: Path, capsys
             assert ask(EVENTS, "POST").status_code == 405
             assert send_raw(printed[1], b"GET /metadata HTTP/1.1\r\nno colon\r\n\r\n").split()[1] == b"400"
             # the same address for a second one
-            assert main(["replay", str(tmp_path / "vm.jsonl"), "--listen", printed[2]]) == 2
-            assert f"cannot listen on {printed[2]}: " in capsys.readouterr().err
+            second = call("replay", tmp_path / "vm.jsonl", "--listen", printed[2])
+            assert second.code == 2 and f"cannot listen on {printed[2]}: " in second.err
         finally:
             replay.terminate()
         assert replay.wait(30) == 0 and replay.stderr.read() == ""

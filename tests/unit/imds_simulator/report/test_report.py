@@ -12,7 +12,6 @@ from functools import partial
 
 import pytest
 
-from imds_simulator.__main__ import main
 from imds_simulator.report.page import report
 from support import simulator_process
 from support.simulator.raw_http import send_request
@@ -27,7 +26,7 @@ def hash_of(text: str) -> str:
     return "'sha256-%s'" % base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def test_report_has_the_data_of_the_run(start_simulator, tmp_path):
+def test_report_has_the_data_of_the_run(start_simulator, call, tmp_path):
     sim = start_simulator({"groups": {"web": {"vms": {"vm1": {}, "vm2": {}}}}})
     sim.post("/events", {"type": "Freeze", "resources": ["vm1"], "name": "patch"})
     sim.post("/faults", {"kind": "unavailable", "vm": "vm2"})
@@ -36,7 +35,7 @@ def test_report_has_the_data_of_the_run(start_simulator, tmp_path):
     sim.post("/notes", {"vm": "vm1", "what": "prepared", "event": "patch"})
     sim.post("/events/patch/approve", {"as": "vm1"})
     file = tmp_path / "report.html"
-    assert main(["report", "--control", sim.control, "--output", str(file)]) == 0
+    assert call("report", "--control", sim.control, "--output", file).code == 0
     page = ReportPage.of(file)
     assert page.data == sim.get("/state?after_line=0")
     assert page.steps("vm1") == ["seen", "prepared", "approved"]
@@ -58,12 +57,12 @@ def test_hostile_texts_stay_data_and_only_the_own_script_runs():
         assert attributes.get("href") in (None, "#events")
 
 
-def test_report_verb_without_a_simulator_fails_and_keeps_the_file(tmp_path, capsys):
+def test_report_verb_without_a_simulator_fails_and_keeps_the_file(call, tmp_path):
     file = tmp_path / "report.html"
     file.write_text("an earlier one")
     with simulator_process.reserved_port() as port:
-        assert main(["report", "--control", f"127.0.0.1:{port}", "--output", str(file)]) == 1
-    assert "check --control" in capsys.readouterr().err
+        done = call("report", "--control", f"127.0.0.1:{port}", "--output", file)
+    assert done.code == 1 and "check --control" in done.err
     assert file.read_text() == "an earlier one"
 
 
@@ -146,11 +145,11 @@ def test_report_can_have_the_longest_name_of_the_file_system(tmp_path):
     assert (done.returncode, [path.name for path in tmp_path.iterdir()]) == (0, [file.name])
 
 
-def test_report_verb_replaces_the_target_of_a_symbolic_link(start_simulator, tmp_path, capsys):
+def test_report_verb_replaces_the_target_of_a_symbolic_link(start_simulator, call, tmp_path):
     real, link = tmp_path / "real.html", tmp_path / "link.html"
     link.symlink_to(real)
     command = ["report", "--control", start_simulator().control, "--output"]
-    assert main([*command, str(tmp_path / "missing" / "run.html")]) == 2
-    assert "missing" in capsys.readouterr().err
-    assert main([*command, str(link)]) == 0
+    refused = call(*command, tmp_path / "missing" / "run.html")
+    assert refused.code == 2 and "missing" in refused.err
+    assert call(*command, link).code == 0
     assert link.is_symlink() and ReportPage.of(real).data["vms"]
