@@ -24,7 +24,7 @@ from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookRun, Maintenance
 from hook_runner.maintenance.runs import Runs
 from hook_runner.record_store import CLEAN
-from hook_runner.records import CUT, OK, PREPARE, RECOVER, STOPPED, Cause
+from hook_runner.records import CUT, OK, PREPARE, RECOVER, Cause
 from maintenance_world.host import Daemon
 from maintenance_world.units import MortalStore, VirtualRuns
 
@@ -71,6 +71,14 @@ class FailedRunsAgain(HookPlan):
 
     def _is_needed(self, hook: Hook, record: EventRecord) -> bool:
         return not (self._has_succeeded(hook, record) or self._lacks_time(hook, record) or record.is_started)
+
+
+class CutIsFinal(HookPlan):
+    """A hook that NotBefore has ended does not run again."""
+
+    def _is_needed(self, hook: Hook, record: EventRecord) -> bool:
+        runs = self._runs_of(hook, record)
+        return not (runs and runs[-1].state == CUT) and super()._is_needed(hook, record)
 
 
 class NoMiddle(HookPlan):
@@ -220,17 +228,6 @@ class TrustsItsRecord(Machine):
         return True
 
 
-class EndedIsCut(Runs):
-    """A hook that another event ended counts as ended by its own one."""
-
-    def ended(self, number: int, result: RunResult, now: datetime) -> None:
-        maintenance = self._records.maintenance
-        run = maintenance.open_run if maintenance else None
-        super().ended(number, result, now)
-        if run is not None and run.state == STOPPED:
-            run.state = CUT
-
-
 class EndedIsFailed(Runs):
     """A hook that an earlier process ended, which could not write it, has failed."""
 
@@ -314,7 +311,7 @@ VARIANTS = {
     "listed": Variant(with_plan(ListedOrNot), "backends", 4),
     "started-again": Variant(with_plan(StartedAgain), "faults", 4),
     "by-name": Variant(with_plan(ByName), "urgent", 80),
-    "cut": Variant(with_runs(EndedIsCut), "urgent", 31),
+    "cut": Variant(with_plan(CutIsFinal), "all", 70387),
     "ended": Variant(with_runs(EndedIsFailed), "kills", 60096),
     "loses-requests": Variant(with_approvals(LosesFailedRequests), "all", 482),
     "recovers-once": Variant(with_plan(RecoversOnce), "all", 9),

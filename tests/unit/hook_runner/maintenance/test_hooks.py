@@ -259,6 +259,17 @@ def test_hook_that_not_before_ended_runs_again_when_it_moves() -> None:
     assert len(vm.begun) == 2
 
 
+def test_hook_that_a_wrong_clock_ended_runs_again_when_it_is_right() -> None:
+    vm = Driver(DRAIN)
+    vm.read(event())
+    vm.seconds(1, event(), step=900)
+    assert [title for title, _seconds in vm.ended] == ["prepare/10-drain"]
+    vm.end_hook(FAILED)
+    vm.at -= 900
+    vm.seconds(1, event())
+    assert vm.begun == ["prepare/10-drain"] * 2
+
+
 def test_hook_that_systemd_ended_at_not_before_runs_again_when_it_moves() -> None:
     vm = Driver(DRAIN)
     vm.read(event(not_before=60))

@@ -43,8 +43,8 @@ from hook_runner.records import (
 MAX_ATTEMPTS = 3
 # seconds before a recover hook that failed is run again: doubled each time, up to the second value
 FIRST_RECOVER_PAUSE, LONGEST_RECOVER_PAUSE = 10.0, 600.0
-# seconds by which a hook has to have more time than in its last run, which the start of the event ended
-_MORE_TIME = timedelta(seconds=1)
+# seconds that a run may leave which systemd ended because its event was about to start
+_LEFT_BY_SYSTEMD = 1.0
 # time for systemd to end a run at its limit, before the daemon does it
 _FOR_SYSTEMD = timedelta(seconds=1)
 
@@ -187,8 +187,8 @@ class HookPlan:
             return False
         if last.state == INTERRUPTED:
             return hook.settings.rerun
-        if last.state == CUT:  # by a NotBefore; it is repeated if that has moved, or has passed without a start
-            return self._now + timedelta(seconds=self._seconds_for(hook, record)) > last.limit + _MORE_TIME
+        if last.state == CUT:  # by a NotBefore; there is time again if that has moved or passed, or the clock was wrong
+            return (self._seconds_left(record) or 0.0) > _LEFT_BY_SYSTEMD
         return True  # another event ended it, or it succeeded for a type that was less severe
 
     def _at_start(self, record: EventRecord) -> Iterator[Hook]:

@@ -163,8 +163,6 @@ class Machine:
             run.ending = plan.ending(run)
             if run.ending is Cause.NONE:
                 return None
-            if run.ending is Cause.DEADLINE:
-                run.limit = now  # the hook is repeated if NotBefore moves behind this time
             self.records.note(now, "hook-ending", f"{run.title}: {reasons.ENDINGS[run.ending]}")
         return End(run, plan.kill_after(run))
 
