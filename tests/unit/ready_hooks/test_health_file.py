@@ -70,34 +70,6 @@ def test_put_into_a_missing_folder_fails_and_names_the_file(tmp_path: Path) -> N
         health_file.put(path, health_file.SavedFile(health_file.encoded("up")))
 
 
-@pytest.mark.parametrize(
-    ("action", "first", "second", "restored"),
-    [
-        # prepare again after a change of another program: that change is what recover restores
-        ("remove", "1", "2", "2"),
-        ("write", "1", "2", "2"),
-        # the file is as it was, because the first prepare was killed before its change, or is gone
-        ("remove", "1", "1", "1"),
-        ("write", "1", "1", "1"),
-        ("write", "1", None, "1"),
-    ],
-)
-def test_recover_restores_what_another_program_wrote_before_the_last_prepare(
-    hook_host: HookHost, action: str, first: str, second: str | None, restored: str
-) -> None:
-    path = hook_host.folder / "ready"
-    path.write_text(first, encoding="utf-8")
-    hook = hook_host.hook("health-file", path=str(path), action=action, wait=0, content="down")
-    hook.prepare()
-    path.unlink(missing_ok=True)
-    if second is not None:
-        path.write_text(second, encoding="utf-8")
-    hook.prepare()
-    assert not path.exists() if action == "remove" else path.read_text(encoding="utf-8") == "down"
-    hook.recover()
-    assert path.read_text(encoding="utf-8") == restored
-
-
 def test_recover_restores_the_first_file_although_another_content_was_configured(hook_host: HookHost) -> None:
     path = hook_host.folder / "ready"
     path.write_text("up", encoding="utf-8")

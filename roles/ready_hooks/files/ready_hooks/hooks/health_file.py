@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ready_hooks.core import arguments, commands, durable_file
@@ -171,18 +171,16 @@ class HealthFile(ReadyHook):
             self.run.say(f"{path} is {'absent' if found is None else 'present'} already")
             return
         if target is not found:
-            before = found
-            if record is not None and not _is_of_another(found, record):
-                before = from_record(record["before"])
+            before = found if record is None else from_record(record["before"])
             self.run.remember({"path": path, "before": before, "after": target})
             self.run.act(f"{self.run.options['action']} {path}", put, path, target)
         self._wait(path)
 
     def undo(self, record: dict[str, Any]) -> None:
-        path, before = record["path"], from_record(record["before"])
+        path, before, after = record["path"], from_record(record["before"]), from_record(record["after"])
         self._check()
         found = read(path)
-        if _is_of_another(found, record):
+        if found is not None and found != before and not found.is_like(after):
             self.run.warn(f"{path}: another program has changed it; it stays as it is")
         elif found != before:
             self.run.act(f"{'remove' if before is None else 'restore'} {path}", put, path, before)
@@ -223,12 +221,6 @@ class HealthFile(ReadyHook):
             self.run.deadline.retry_until(succeeds, interval=_CHECK_INTERVAL)
         except HookError as error:
             raise OutOfTime("check_command", str(error), "the file is not restored yet") from None
-
-
-def _is_of_another(found: SavedFile | None, record: Mapping[str, Any]) -> bool:
-    """Return True if another program has written the file since the preparation of the record."""
-    before, after = from_record(record["before"]), from_record(record["after"])
-    return found is not None and found != before and not found.is_like(after)
 
 
 HOOK = HealthFile
