@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 from .document import API_VERSION, EVENT_SOURCES, EVENT_STATUSES, ScheduledEvent
-from .identity import affects, affects_only, vm_key
+from .identity import affects, vm_key
 from .options import as_list, parse_boolean, parse_choice, parse_event_type, parse_seconds, parse_texts
 from .release import in_turn
 
@@ -201,7 +201,9 @@ CONDITIONS: dict[str, Callable[[Any], Condition]] = {
     "time_left": _range(lambda event, context: event.seconds_left(context.now)),
     "description": _pattern,
     "concerns_me": _boolean_condition(lambda event, context: affects(event, context.own_name)),
-    "only_me": _boolean_condition(lambda event, context: affects_only(event, context.own_name)),
+    "only_me": _boolean_condition(
+        lambda event, context: affects(event, context.own_name) and len(set(map(vm_key, event.resources))) == 1
+    ),
     "resource_count": _range(lambda event, _context: len(event.resources)),
     "resources": _resources,
     "is_leader": _leader,

@@ -73,8 +73,3 @@ def affects(event: ScheduledEvent, name: str | None) -> bool:
     if not name:
         raise OwnNameUnknown()
     return any(is_same_vm(resource, name) for resource in event.resources)
-
-
-def affects_only(event: ScheduledEvent, name: str | None) -> bool:
-    """Return True if the event affects the VM of that name and no other; raise OwnNameUnknown without a name."""
-    return affects(event, name) and all(is_same_vm(resource, name or "") for resource in event.resources)

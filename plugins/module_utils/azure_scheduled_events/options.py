@@ -103,8 +103,11 @@ def parse_text(value: Any) -> str:
 
 
 def parse_texts(value: Any) -> list[str]:
-    """Return the texts of a list, or of one text."""
-    return [parse_text(each) for each in as_list(value)]
+    """Return the texts of a list, or of one text; a blank one would match nothing."""
+    texts = [parse_text(each) for each in as_list(value)]
+    if not all(map(str.strip, texts)):
+        raise ValueError(f"expected a text that is not blank, not {value!r}")
+    return texts
 
 
 def parse_event_types(value: Any) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
     affects,
-    affects_only,
     is_same_vm,
     resource_name_of,
 )
@@ -60,14 +59,7 @@ def test_affects_is_true_for_a_named_vm():
     assert not affects(event(), "vm2")
 
 
-def test_affects_only_is_false_for_a_second_vm():
-    assert affects_only(event("vm1", "VM1"), "vm1")
-    assert not affects_only(event("vm1", "vm2"), "vm1")
-    assert not affects_only(event(), "vm1")
-
-
-@pytest.mark.parametrize("question", [affects, affects_only])
 @pytest.mark.parametrize("name", [None, ""])
-def test_an_unknown_own_name_is_an_error_and_never_a_guess(question, name):
+def test_an_unknown_own_name_is_an_error_and_never_a_guess(name):
     with pytest.raises(OwnNameUnknown, match="resource_name"):
-        question(event("vm1"), name)
+        affects(event("vm1"), name)

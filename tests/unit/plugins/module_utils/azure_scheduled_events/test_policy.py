@@ -251,6 +251,14 @@ def test_leader_is_the_next_by_name_after_takeover_after():
     assert not holds(when, event(resources=("vm0",)), first_seen=NOON - timedelta(days=1))
 
 
+@pytest.mark.parametrize(
+    "resources, expected",
+    [(("vm1", "_VM1"), True), (("vm1", "vm2"), False), (("vm1", ""), False), (("vm2",), False), ((), False)],
+)
+def test_only_me_is_false_for_a_second_vm(resources, expected):
+    assert holds({"only_me": True}, event(resources=resources)) is expected
+
+
 @pytest.mark.parametrize("condition", ["concerns_me", "only_me"])
 def test_without_own_name_a_rule_that_needs_it_is_an_error(condition):
     with pytest.raises(OwnNameUnknown):

@@ -116,6 +116,9 @@ def test_advice_is_selected_if_it_is_named_or_to_be_shown():
         ({"statuses": ["Gone"]}, "statuses"),
         ({"sources": "Me"}, "sources"),
         ({"event_ids": [7]}, "event_ids"),
+        # an empty variable of a playbook; as a name of nothing it would make each event absent
+        ({"event_ids": [""]}, "event_ids"),
+        ({"affects": " "}, "affects"),
     ],
 )
 def test_parsed_unusable_value_is_an_error_that_names_the_option(options, option):
