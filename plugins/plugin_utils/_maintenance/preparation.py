@@ -29,12 +29,17 @@ class Preparation(t.NamedTuple):
 
     @classmethod
     def of_fact(cls, fact: t.Mapping[str, t.Any] | None) -> Preparation:
-        """Return the preparation of the fact, which may be missing or empty."""
+        """Return the preparation of the fact, which may be missing or empty.
+
+        It counts for the types that the events had when it began, as far as the plan was for them or for worse ones.
+        """
         known = fact or {}
+        types = known.get("types") or ()
+        planned = known.get("planned", types)
         return cls(
             known.get("at") or None,
             known.get("boot") or "",
-            tuple(known.get("types") or ()),
+            tuple(kind for kind in types if any(counts_for(done, kind) for done in planned)),
             known.get("why_not") or "",
         )
 

@@ -486,6 +486,23 @@ def test_preparation_counts_only_for_events_that_are_not_more_severe(kinds):
     )
 
 
+@pytest.mark.parametrize(
+    "planned, types, needed, counts",
+    [
+        (["Redeploy"], ["Freeze"], "Freeze", True),  # the event has become less severe, or another one is over
+        (["Redeploy"], ["Freeze"], "Redeploy", False),
+        (["Freeze"], ["Freeze", "Redeploy"], "Redeploy", False),  # ready hooks prepare for the most urgent event
+        (["Redeploy"], ["Freeze", "Redeploy"], "Freeze", True),
+        (["Freeze"], ["Redeploy"], "Redeploy", False),
+    ],
+)
+def test_preparation_counts_for_types_that_the_plan_and_its_events_had(planned, types, needed, counts):
+    event = dict(EVENT, event_type=needed, resources=["vm1"])
+    done = {"at": AT, "boot": "boot 1", "types": types, "planned": planned}
+    (decision,) = decisions(a=prepared("vm1", event, prepared=done))
+    assert decision["approve"] is counts
+
+
 def test_results_of_all_batches_count_and_the_newer_ones_of_an_event():
     def state(number, **results):
         return dict(no_attempts(), round=number, **results)
