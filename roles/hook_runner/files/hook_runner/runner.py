@@ -22,6 +22,7 @@ from hook_runner.hooks.discovery import Hooks
 from hook_runner.hooks.one_run import RunOrder, not_run
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Stopping
+from hook_runner.hooks.units import LAST_TRIAL
 from hook_runner.maintenance.approvals import Answer
 from hook_runner.maintenance.deadlines import seconds_to_kill
 from hook_runner.maintenance.hook_plan import Host
@@ -196,7 +197,8 @@ class Runner:
                 found = from_json(HookRun, json.loads(lost.memo))
             except ValueError:
                 self._runs.end_unit(lost.unit, lost.number)
-                self.machine.runs.found(Condition.UNREADABLE, now)
+                if lost.number > LAST_TRIAL:
+                    self.machine.runs.found(Condition.UNREADABLE, now)
                 continue
             if self._runs.adopt(found.number, found.stage, found.name, found.seconds):
                 self.machine.runs.adopt(found, now)

@@ -142,3 +142,13 @@ def test_host_is_recovered_from_a_hook_of_which_nothing_but_its_unit_is_left(
     vm.poll(after=1)
     assert vm.ran() == ["prepare/10-a", "recover/10-a"]
     assert all("recover" in unit for unit in vm.systemd.units())
+
+
+def test_unit_of_a_killed_trial_is_ended_and_recovers_nothing(azure: Azure, vm: RunnerHarness) -> None:
+    vm.hook("recover/10-a")
+    vm.start()
+    vm.systemd.set_unit_state("azure-scheduled-events-hook-prepare-10-a-4711.service", "active", "exited")
+    vm.restart()
+    vm.poll(after=1)
+    vm.wait(lambda: not vm.systemd.units())
+    assert vm.ran() == [] and vm.runner.records.maintenance is None

@@ -18,6 +18,9 @@ from hook_runner.records import STAGES, Cause
 
 PREFIX = "azure-scheduled-events-hook-"
 DAEMON = "azure-scheduled-events.service"
+# Up to this one the numbers of runs are process ids, those of the verb `try`. The daemon begins at the time in
+# milliseconds.
+LAST_TRIAL = 1 << 22
 # the longest name of a hook in that of a unit, which has at most 255 characters
 _MAX_NAME = 180
 _UNUSUAL = re.compile(r"[^A-Za-z0-9:_.\\-]")

@@ -10,7 +10,6 @@ import select
 import signal
 import socket
 import tempfile
-import time
 import uuid
 from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
@@ -61,8 +60,7 @@ def attempt(settings: Settings, hook: Hook, kind: str, notice: float) -> Trial:
     A hook that the daemon refuses is refused here too. `notice` is the seconds until the made-up event may start.
     """
     now = datetime.now(timezone.utc)
-    # milliseconds, like the numbers of the daemon's own runs
-    number = int(time.time() * 1000)
+    number = os.getpid()
     record = _invented_event(hook.stage, kind, notice, now)
     maintenance = Maintenance(number, now, [record])
     host = Host(settings, {}, settings.resource_name or record.event.resources[0], "")
