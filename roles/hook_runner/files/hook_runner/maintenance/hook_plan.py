@@ -43,8 +43,8 @@ from hook_runner.records import (
 MAX_ATTEMPTS = 3
 # seconds before a recover hook that failed is run again: doubled each time, up to the second value
 FIRST_RECOVER_PAUSE, LONGEST_RECOVER_PAUSE = 10.0, 600.0
-# seconds that a run may leave which systemd ended because its event was about to start
-_LEFT_BY_SYSTEMD = 1.0
+# seconds that may be left when a run was cut: each answer of IMDS may set the clock back by up to 5
+_LEFT_AFTER_CUT = 6.0
 # time for systemd to end a run at its limit, before the daemon does it
 _FOR_SYSTEMD = timedelta(seconds=1)
 
@@ -188,7 +188,7 @@ class HookPlan:
         if last.state == INTERRUPTED:
             return hook.settings.rerun
         if last.state == CUT:  # by a NotBefore; there is time again if that has moved or passed, or the clock was wrong
-            return (self._seconds_left(record) or 0.0) > _LEFT_BY_SYSTEMD
+            return (self._seconds_left(record) or 0.0) > _LEFT_AFTER_CUT
         return True  # another event ended it, or it succeeded for a type that was less severe
 
     def _at_start(self, record: EventRecord) -> Iterator[Hook]:
