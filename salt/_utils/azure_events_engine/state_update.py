@@ -100,10 +100,13 @@ class StateUpdate:
             self.forget_over(key, permanently=False)
 
     def end_maintenance(self, key: str) -> None:
-        """Move a maintenance to those that are over and still shown in the status; of a held one its hold remains."""
+        """Move a maintenance to those that are over and still shown in the status.
+
+        Of a held one that was not approved the hold remains.
+        """
         self.maintenances = self._copy_on_write(self.maintenances, self._before.maintenances)
         ended = self.maintenances.pop(key)
-        if ended.hold is not None:
+        if ended.hold is not None and not ended.approved:
             self.begin_maintenance(key, Maintenance(ended.event_id, hold=ended.hold))
             self.save(key)
             return

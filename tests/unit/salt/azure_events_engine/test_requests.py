@@ -119,8 +119,10 @@ def test_hold_of_an_event_that_was_not_approved_remains_after_its_end() -> None:
     assert fleet.steps[-1] == "recovered"
     (row,) = fleet.request("status", "")["rows"]
     assert row["waiting_for"] == "the event" and row["withheld"].startswith("held by alice")
+    steps = list(fleet.steps)
     fleet.request("release")
     assert fleet.request("status", "")["rows"][0]["waiting_for"] == "nothing; it is over"
+    assert list(fleet.steps) == steps
 
 
 def test_approved_event_cannot_be_held() -> None:
@@ -146,6 +148,8 @@ def test_forced_approval_names_all_vms_and_is_recorded() -> None:
         fleet.request("status")["rows"][0]["approved"]
         == "approved through vm1, ordered by alice at 2026-11-22T10:00:00Z, forced"
     )
+    fleet.see_over("vm1", "vm2")
+    assert fleet.request("status", "")["rows"][0]["waiting_for"] == "nothing; it is over"
 
 
 def test_approval_cannot_be_forced_without_a_prepared_minion() -> None:
