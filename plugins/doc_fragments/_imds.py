@@ -49,7 +49,7 @@ options:
   event_ids:
     description:
       - Only events with one of these IDs. Letter case does not count, here and in the other lists.
-      - An empty list, here and in the other lists except O(affects), selects no event.
+      - An empty list, here and in the other lists except O(affects), selects no event. A blank text is an error.
     type: list
     elements: str
   types:

@@ -151,6 +151,16 @@ def test_operator_repeats_a_refused_approval_at_once() -> None:
     assert answer is not None and (answer.accepted, answer.withheld, len(vm.sent)) == (True, False, 3)
 
 
+def test_operator_does_not_repeat_a_failed_approval_after_not_before() -> None:
+    vm = Driver()
+    vm.seconds(2, event())
+    vm.answer(error=FORBIDDEN)
+    vm.at += 3600
+    vm.read(event())
+    vm.ask()
+    assert (vm.sent, vm.reason()) == (["e1"], "not_before_passed")
+
+
 def test_events_are_approved_one_after_the_other() -> None:
     vm = Driver()
     vm.seconds(2, event("e1"), event("e2"))

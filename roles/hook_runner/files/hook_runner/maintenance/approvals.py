@@ -279,7 +279,8 @@ class Approvals:
             if obstacle.code in _OPTIONS:
                 return Answer(False, f"{obstacle.text}, which needs {_OPTIONS[obstacle.code]}")
         record.requested = asked
-        self._failed.pop(record.key, None)
+        if record.key in self._failed:
+            self._failed[record.key] = self._failed[record.key]._replace(pause=timedelta(0))
         forced = ", forced" if asked.force else ""
         self._records.note(now, "approval-asked", f"by {printable(asked.who)}{forced}", record, "notice")
         return None
