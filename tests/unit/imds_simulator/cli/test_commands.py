@@ -15,9 +15,10 @@ import pytest
 
 from imds_simulator.cli.commands import SERVE
 from imds_simulator.cli.control_commands import VERBS
-from imds_simulator.cli.options import DEFAULT_CONTROL
+from imds_simulator.cli.options import DEFAULT_CONTROL, http_address
 from imds_simulator.cli.parsing import parse
 from imds_simulator.cli.serve_command import server_options
+from imds_simulator.scenario.groups import Address
 from support import simulator_process
 from support.simulator.raw_http import send_request
 
@@ -40,6 +41,14 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(*arguments: str, **variables_: str) -> subprocess.CompletedProcess[str]:
     return simulator_process.run(*arguments, env={**simulator_process.environment(), **variables_})
+
+
+@pytest.mark.parametrize(
+    "text, host, port",
+    [("[::1]:81", "::1", 81), ("http://[::1]", "::1", 80), ("http://[::1]:81", "::1", 81), ("http://here", "here", 80)],
+)
+def test_address_of_a_url_has_port_80_by_default(text: str, host: str, port: int) -> None:
+    assert http_address(text) == Address(host, port)
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,7 @@ def test_a_control_api_that_join_cannot_relay_is_refused(control, call):
     "vm, control, token, problem",
     [
         ("web1", "control", TOKEN, "--vm: {}: there is no VM web1 (did you mean web_1?)"),
+        ("web\x1b1", "control", TOKEN, r"--vm: {}: there is no VM web\x1b1 (did you mean web_1?)"),
         ("web_1", "control", "another-token", "the token is missing or wrong"),
         ("web_1", "vm", TOKEN, "{}: its answer is not that of a simulator of this version"),
         ("web_1", "nothing", TOKEN, "no control API at {}: Connection refused"),

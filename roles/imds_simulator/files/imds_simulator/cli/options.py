@@ -55,7 +55,7 @@ def http_address(text: str) -> Address:
     scheme, mark, host = text.rstrip("/").rpartition("://")
     if scheme not in ("", "http"):
         raise ValueError(f"{text!r} is not HOST:PORT or http://HOST:PORT")
-    return parse_address(f"{host}:80" if mark and ":" not in host else host)
+    return parse_address(f"{host}:80" if mark and ":" not in host.rpartition("]")[2] else host)
 
 
 class _ControlOption(Option):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, Callable, NoReturn
@@ -19,7 +18,7 @@ import click
 
 from ..keys import Problems, Type
 from ..suggestions import suggestion
-from .program import program_name
+from .program import print_problem, program_name
 
 PREFIX = "IMDS_SIMULATOR"
 CONTROL = PREFIX + "_CONTROL"
@@ -151,7 +150,7 @@ def parse(command: Command, arguments: Sequence[str]) -> SimpleNamespace:
 
 def fail(problem: str) -> NoReturn:
     """End the process with exit code 2 after a message."""
-    print(f"{program_name()}: {problem}", file=sys.stderr)
+    print_problem(problem)
     raise SystemExit(2)
 
 
@@ -170,7 +169,7 @@ def warn_of_unknown_variables(prefix: str, known: Collection[str], others: Seque
     for name in sorted(os.environ):
         if name.startswith(prefix + "_") and name not in known and not name.startswith(tuple(others)):
             hint = suggestion(name, known) or "; --help lists the options"
-            print(f"{program_name()}: warning: {name}: there is no such option{hint}", file=sys.stderr)
+            print_problem(f"warning: {name}: there is no such option{hint}")
 
 
 def _problem(error: click.UsageError, command: Command) -> str:

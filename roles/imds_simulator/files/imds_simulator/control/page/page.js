@@ -531,10 +531,10 @@ function approvers(event) {
   return [...event.resources, ...others].slice(0, MAX_APPROVERS).concat("control-plane", "other-tenants", "arm");
 }
 
-function makeCard(id) {
+function makeCard(name) {
   const card = fromTemplate("event-template");
   onSubmit(card.querySelector("form"), (form, action) => {
-    return call("POST", `/events/${encodeURIComponent(id)}/${action}`, action === "approve" ? {as: form.elements.as.value} : {});
+    return call("POST", `/events/${encodeURIComponent(name)}/${action}`, action === "approve" ? {as: form.elements.as.value} : {});
   });
   return card;
 }
@@ -610,7 +610,7 @@ function fillCountdown(remaining, meaning, progress, event) {
 
 function showCards(parent, events) {
   arrange(parent, events.map((event) => {
-    const card = nodeOf(`event ${event.name}`, () => makeCard(event.id));
+    const card = nodeOf(`event ${event.name}`, () => makeCard(event.name));
     fillCard(card, event);
     return card;
   }));
