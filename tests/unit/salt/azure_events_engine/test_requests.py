@@ -149,6 +149,7 @@ def test_forced_approval_names_all_vms_and_is_recorded() -> None:
         == "approved through vm1, ordered by alice at 2026-11-22T10:00:00Z, forced"
     )
     fleet.see_over("vm1", "vm2")
+    fleet.answer("recover", {"vm1": done("recovered"), "vm2": done("recovered")})
     assert fleet.request("status", "")["rows"][0]["waiting_for"] == "nothing; it is over"
 
 
