@@ -88,12 +88,13 @@ def test_retry_until_raises_the_error_of_the_last_call() -> None:
         Deadline(10, clock, clock.sleep).retry_until(condition, most=3)
 
 
-def test_wait_limit_leaves_a_tenth_but_at_most_five_seconds() -> None:
+def test_wait_limit_leaves_a_tenth_of_two_to_five_seconds_but_at_most_a_half() -> None:
     clock = Clock()
     deadline = Deadline(603, clock, clock.sleep)
     assert (deadline.wait_limit(None), deadline.wait_limit(700), deadline.wait_limit(60)) == (595, 595, 60)
-    clock.now += 590
-    assert deadline.wait_limit(None) == 9
+    for left, expected in ((30, 27), (10, 8), (3, 1.5), (0, 0)):
+        clock.now = 1600.0 - left
+        assert deadline.wait_limit(None) == expected
 
 
 def test_answer_limit_is_half_a_second_after_the_end() -> None:

@@ -12,8 +12,8 @@ from ready_hooks.core.errors import HookError
 # share of the caller's limit, and most seconds, that stay free: the hook ends itself with its
 # message before the caller ends it without one
 _RESERVED_SHARE, _MOST_RESERVED = 0.1, 3.0
-# share of what is left, and most seconds, that a wait leaves for what the hook does next
-_SHARE_FOR_NEXT, _MOST_FOR_NEXT = 0.1, 5.0
+# share of what is left, and least and most seconds, that a wait leaves for what the hook does next; at most a half
+_SHARE_FOR_NEXT, _LEAST_FOR_NEXT, _MOST_FOR_NEXT = 0.1, 2.0, 5.0
 
 
 class Deadline:
@@ -77,7 +77,7 @@ class Deadline:
     def wait_limit(self, wanted: float | None) -> float:
         """Return the seconds that a wait may last: those wanted, or what is left, without a part for the next step."""
         left = self.left()
-        left -= min(_MOST_FOR_NEXT, left * _SHARE_FOR_NEXT)
+        left -= min(max(_LEAST_FOR_NEXT, left * _SHARE_FOR_NEXT), _MOST_FOR_NEXT, left / 2)
         return left if wanted is None else min(wanted, left)
 
     def pause(self, duration: float) -> bool:
