@@ -88,6 +88,19 @@ def test_retry_until_raises_the_error_of_the_last_call() -> None:
         Deadline(10, clock, clock.sleep).retry_until(condition, most=3)
 
 
+def test_retry_until_leaves_time_for_the_last_call() -> None:
+    clock = Clock()
+    deadline = Deadline(10, clock, clock.sleep)
+    left: list[float] = []
+
+    def condition() -> bool:
+        left.append(deadline.left())
+        return False
+
+    assert not deadline.retry_until(condition)
+    assert left[-1] == 2
+
+
 def test_wait_limit_leaves_a_tenth_of_two_to_five_seconds_but_at_most_a_half() -> None:
     clock = Clock()
     deadline = Deadline(603, clock, clock.sleep)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ready_hooks.core.errors import HookError
+from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.hooks import health_file
 from support.ready_hooks.hook_host import HookHost
 
@@ -78,3 +78,14 @@ def test_recover_restores_the_first_file_although_another_content_was_configured
         assert path.read_text(encoding="utf-8") == content
     hook_host.hook("health-file", path=str(path)).recover()
     assert path.read_text(encoding="utf-8") == "up"
+
+
+def test_recover_at_the_end_of_its_time_reports_the_output_of_the_check(hook_host: HookHost) -> None:
+    path = hook_host.folder / "ready"
+    path.touch()
+    hook_host.hook("health-file", path=str(path), wait=0).prepare()
+    # the message has the command, too, which does not have these words
+    command = ["sh", "-c", "printf 'not%syet' ' '; exit 1"]
+    with pytest.raises(OutOfTime, match="not yet"):
+        hook_host.hook("health-file", seconds=10, path=str(path), check_command=command).recover()
+    assert not path.exists()

@@ -11,6 +11,7 @@ import pwd
 
 import pytest
 
+from ready_hooks.core.errors import HookError
 from ready_hooks.core.hook import WARNING
 from support.ready_hooks.hook_host import HookHost
 
@@ -48,6 +49,15 @@ def test_member_that_prepare_has_stopped_can_be_prepared_again_and_recovers(host
     hook.recover()
     assert (host.folder / "unit").read_text(encoding="utf-8") == "active\n"
     assert host.record("postgresql").load() is None
+
+
+def test_recover_at_the_end_of_its_time_says_that_the_member_is_not_back(host: HookHost) -> None:
+    found = [{**OWN, "State": "starting"}, OTHER]
+    host.program("patronictl", f"echo '{json.dumps(found)}'")
+    host.record("postgresql").save({"was_leader": True})
+    hook = host.hook("postgresql", seconds=10, patroni="/etc/patroni/config.yml", member="db1", user=USER)
+    with pytest.raises(HookError, match="^db1: it is not back in the cluster"):
+        hook.recover()
 
 
 @pytest.mark.parametrize("stop", [True, False])

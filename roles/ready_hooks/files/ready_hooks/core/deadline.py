@@ -52,7 +52,8 @@ class Deadline:
     def retry_until(self, condition: Callable[[], bool], most: float | None = None, interval: float = 0.5) -> bool:
         """Wait as `wait_until` does; a HookError of the condition means that it does not hold yet.
 
-        A workload restarts, or another one of its servers takes over, while a hook waits for it. Raises the HookError
+        A workload restarts, or another one of its servers takes over, while a hook waits for it. The wait ends by
+        `wait_limit(most)`: otherwise the last call would have no time, and fail for that reason. Raises the HookError
         of the last call.
         """
         errors: list[HookError] = []
@@ -65,7 +66,7 @@ class Deadline:
                 errors.append(error)
                 return False
 
-        is_met = self.wait_until(holds, most, interval)
+        is_met = self.wait_until(holds, self.wait_limit(most), interval)
         if errors:
             raise errors[0]
         return is_met

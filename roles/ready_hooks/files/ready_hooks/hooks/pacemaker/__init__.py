@@ -188,7 +188,7 @@ class Pacemaker(ReadyHook):
             return not remaining
 
         try:
-            if self.run.deadline.retry_until(is_empty, self.run.deadline.wait_limit(self.run.options["wait"])):
+            if self.run.deadline.retry_until(is_empty, self.run.options["wait"]):
                 self.run.say(f"no resource runs on {name}")
                 self._wait_until_stable()
                 return
@@ -212,7 +212,7 @@ class Pacemaker(ReadyHook):
             has_quorum = cluster.quorum or cluster.ignores_quorum
             return has_quorum and cluster.has_controller and node.online and not node.pending
 
-        if not self.run.deadline.retry_until(has_joined, self.run.deadline.wait_limit(None)):
+        if not self.run.deadline.retry_until(has_joined):
             problem = "the node has not joined a cluster with quorum"
             raise HookError(name, problem, "start the cluster on this node, or see crm_mon")
 

@@ -194,7 +194,7 @@ class Slurm(ReadyHook):
             return not remaining
 
         try:
-            if self.run.deadline.retry_until(is_idle, self.run.deadline.wait_limit(self.run.options["wait"])):
+            if self.run.deadline.retry_until(is_idle, self.run.options["wait"]):
                 self.run.say(f"no job runs on {name}")
                 return
             problem = f"jobs still run on it: {', '.join(remaining)}"
@@ -238,7 +238,7 @@ class Slurm(ReadyHook):
             found[:] = [self._shown(name)]
             return is_ready(found[0])
 
-        if not self.run.deadline.retry_until(has_come, self.run.deadline.wait_limit(None)):
+        if not self.run.deadline.retry_until(has_come):
             raise HookError(name, "it cannot be resumed: its slurmd has not registered at slurmctld", "start slurmd")
         return found[0]
 
