@@ -80,12 +80,25 @@ def test_recover_restores_the_first_file_although_another_content_was_configured
     assert path.read_text(encoding="utf-8") == "up"
 
 
-def test_recover_at_the_end_of_its_time_reports_the_output_of_the_check(hook_host: HookHost) -> None:
+@pytest.fixture
+def removed(hook_host: HookHost) -> Path:
+    """A file that prepare has removed."""
     path = hook_host.folder / "ready"
     path.touch()
     hook_host.hook("health-file", path=str(path), wait=0).prepare()
+    return path
+
+
+def test_recover_at_the_end_of_its_time_reports_the_output_of_the_check(hook_host: HookHost, removed: Path) -> None:
     # the message has the command, too, which does not have these words
     command = ["sh", "-c", "printf 'not%syet' ' '; exit 1"]
     with pytest.raises(OutOfTime, match="not yet"):
-        hook_host.hook("health-file", seconds=10, path=str(path), check_command=command).recover()
-    assert not path.exists()
+        hook_host.hook("health-file", seconds=10, path=str(removed), check_command=command).recover()
+    assert not removed.exists()
+
+
+def test_recover_does_not_wait_for_a_check_that_does_not_exist(hook_host: HookHost, removed: Path) -> None:
+    before = hook_host.clock.now
+    with pytest.raises(HookError, match="^crul: there is no such program; correct check_command$"):
+        hook_host.hook("health-file", path=str(removed), check_command=["crul"]).recover()
+    assert (hook_host.clock.now, removed.exists()) == (before, False)

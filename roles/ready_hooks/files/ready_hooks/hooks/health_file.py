@@ -209,6 +209,7 @@ class HealthFile(ReadyHook):
         command = self.run.options["check_command"]
         if command is None:
             return
+        commands.require(command[0], "correct check_command")
         if self.run.dry_run:
             self.run.say(f"would wait until {command[-1]!r} succeeds")
             return
