@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Union
+from typing import TypeVar, Union
 
 import pytest
 
@@ -115,9 +115,12 @@ class Connection(socketserver.StreamRequestHandler):
         return self.rfile.read(size + 2)[:-2].decode()
 
 
+SomeLab = TypeVar("SomeLab", bound=Lab)
+
+
 @contextmanager
-def lab(begun: bytes, later: list[str]) -> Iterator[Lab]:
-    with Lab(begun, later) as made:
+def serving(made: SomeLab) -> Iterator[SomeLab]:
+    with made:
         threading.Thread(target=made.serve_forever, args=(0.05,), daemon=True).start()
         try:
             yield made
@@ -151,7 +154,7 @@ def fail_over(made: Lab, record: Record, most_pause: float = 1.0) -> None:
     ],
 )
 def test_writes_wait_until_the_instance_follows_the_new_master(begun: bytes, later: list[str], record: Record) -> None:
-    with lab(begun, later) as made:
+    with serving(Lab(begun, later)) as made:
         fail_over(made, record)
     assert made.commands == [
         *["CLIENT PAUSE"] * 2,
@@ -165,7 +168,7 @@ def test_writes_wait_until_the_instance_follows_the_new_master(begun: bytes, lat
 
 @pytest.mark.parametrize(("begun", "later"), [(OK, RUNNING), (LOST, RUNNING), (OK, SILENT), (LOST, SILENT)])
 def test_writes_wait_for_recover_while_sentinel_may_fail_over(begun: bytes, later: str, record: Record) -> None:
-    with lab(begun, [later]) as made, pytest.raises(OutOfTime, match="has not ended in time"):
+    with serving(Lab(begun, [later])) as made, pytest.raises(OutOfTime, match="has not ended in time"):
         fail_over(made, record)
     assert made.commands == ["CLIENT PAUSE"] * 2
     assert record.load() == {"phase": "failover begun"}
@@ -178,14 +181,14 @@ def test_writes_wait_for_recover_while_sentinel_may_fail_over(begun: bytes, late
 def test_writes_continue_if_sentinel_says_that_there_is_no_failover(
     begun: bytes, later: str, problem: str, record: Record
 ) -> None:
-    with lab(begun, [later]) as made, pytest.raises(HookError, match=problem):
+    with serving(Lab(begun, [later])) as made, pytest.raises(HookError, match=problem):
         fail_over(made, record)
     assert made.commands == [*["CLIENT PAUSE"] * 2, "CLIENT UNPAUSE"]
     assert record.load() is None
 
 
 def test_writes_continue_after_the_end_of_the_time_although_redis_is_slow(record: Record) -> None:
-    with lab(OK, [ABORTED]) as made:
+    with serving(Lab(OK, [ABORTED])) as made:
         made.info, made.delay = INFO.replace("offset=9", "offset=8"), 0.05
         with pytest.raises(OutOfTime, match="do not catch up"):
             fail_over(made, record, most_pause=60.0)
@@ -212,12 +215,38 @@ class Loading(Lab):
 
 
 def test_recover_waits_until_the_instance_has_loaded_its_data(hook_host: HookHost) -> None:
-    with Loading() as made:
-        threading.Thread(target=made.serve_forever, args=(0.05,), daemon=True).start()
-        hook_host.record("redis").save({"phase": "failover begun"})
-        try:
-            hook_host.hook("redis", address=str(made.at), sentinels=str(made.at)).recover()
-        finally:
-            made.shutdown()
+    hook_host.record("redis").save({"phase": "failover begun"})
+    with serving(Loading()) as made:
+        hook_host.hook("redis", address=str(made.at), sentinels=str(made.at)).recover()
     assert made.commands[0] == f"REPLICAOF {NEW[0]}"
     assert hook_host.record("redis").load() is None
+
+
+class Stopping(Lab):
+    """A Sentinel that stops after it has said once that its failover is under way."""
+
+    def __init__(self) -> None:
+        super().__init__(OK, [])
+        self._state = RUNNING
+
+    def _answer_of_sentinel(self, question: str) -> bytes:
+        answer = super()._answer_of_sentinel(question)
+        if question == "MASTER":
+            self._state = SILENT
+        return answer
+
+
+def test_recover_asks_the_next_sentinel_if_one_stops_during_the_failover(hook_host: HookHost) -> None:
+    hook_host.record("redis").save({"phase": "failover begun"})
+    with serving(Stopping()) as first, serving(Loading()) as second:
+        sentinels = [str(first.at), str(second.at)]
+        hook_host.hook("redis", address=str(second.at), sentinels=sentinels).recover()
+    assert second.commands[0] == f"REPLICAOF {NEW[0]}"
+    assert hook_host.record("redis").load() is None
+
+
+def test_recover_does_not_wait_for_a_sentinel_where_none_is_configured(hook_host: HookHost) -> None:
+    hook_host.record("redis").save({"phase": "failover begun"})
+    with serving(Lab(OK, [ABORTED])) as made, pytest.raises(HookError, match="^sentinels: none is configured"):
+        hook_host.hook("redis", address=str(made.at)).recover()
+    assert hook_host.clock.sleeps == []

@@ -84,9 +84,8 @@ class Redis(ReadyHook):
 
     def undo(self, record: dict[str, Any]) -> None:
         self._wait_for_start()
+        self._wait_for_failover()
         with self._server() as server, self._sentinel() as sentinel:
-            if not self.run.deadline.retry_until(lambda: not sentinel.is_failing_over()):
-                raise OutOfTime(sentinel.address, "its failover has not ended")
             instance = server.instance()
             if instance.role == state.MASTER and not self._is_master_for(sentinel, instance):
                 new = sentinel.master()
@@ -105,6 +104,19 @@ class Redis(ReadyHook):
 
         if not self.run.deadline.retry_until(has_started):
             raise OutOfTime(str(self.run.options["address"]), "it still loads its data", "raise the time limit")
+
+    def _wait_for_failover(self) -> None:
+        """Wait until Sentinel has no failover under way. Raises HookError at once if no Sentinel answers.
+
+        Each question goes to the first one that answers: the one before may have stopped.
+        """
+
+        def has_ended() -> bool:
+            with self._sentinel() as sentinel:
+                return not sentinel.is_failing_over()
+
+        if not self.run.deadline.wait_until(has_ended):
+            raise OutOfTime(self.run.options["master_name"], "its failover by Sentinel has not ended")
 
     def _wait_for_sync(self, server: Server, sentinel: Sentinel) -> None:
         """Wait until this instance is a replica in sync, or the master."""
