@@ -27,6 +27,7 @@ END
 """
 # scripts of cibadmin
 STANDBY, ONLINE = CONFIGURATION.format("on"), CONFIGURATION.format("off")
+AS_SET = f"if test -e $FOLDER/standby; then\n{STANDBY}else\n{ONLINE}fi"
 NOT_CONNECTED = "echo 'Could not connect to the CIB API: Transport endpoint is not connected' >&2; exit 102"
 RECORD = {"node": "a"}
 OPTIONS: dict[str, Any] = {"node": "a", "tool": "crm_standby", "stable_timeout": 0}
@@ -81,7 +82,7 @@ def test_recover_asks_again_for_its_effect_after_an_error(recover: Callable[...,
 
 @pytest.mark.parametrize("on_timeout", ["continue", "fail"])
 def test_cluster_that_does_not_answer_any_more_is_as_resources_that_remain(host: HookHost, on_timeout: str) -> None:
-    host.program("cibadmin", f"if test -e $FOLDER/standby; then\n{STANDBY}else\n{ONLINE}fi")
+    host.program("cibadmin", AS_SET)
     host.program("crm_simulate", "")
     # as while the cluster is restarted
     host.program("crm_standby", "touch $FOLDER/standby; rm $FOLDER/crm_mon")
@@ -92,3 +93,17 @@ def test_cluster_that_does_not_answer_any_more_is_as_resources_that_remain(host:
         with pytest.raises(HookError, match="unknown whether resources still run"):
             hook.prepare()
     assert host.record("pacemaker").load() == RECORD
+
+
+def test_error_after_the_move_is_not_one_of_resources_that_remain(
+    host: HookHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.program("cibadmin", AS_SET)
+    host.program("crm_simulate", "")
+    host.program("crm_standby", ": >$FOLDER/standby")
+    host.program("cat", "exec /bin/cat")
+    # without crm_resource
+    monkeypatch.setenv("PATH", str(host.folder))
+    hook = host.hook("pacemaker", on_timeout="continue", **{**OPTIONS, "stable_timeout": 5})
+    with pytest.raises(HookError, match="^crm_resource: it cannot be started"):
+        hook.prepare()

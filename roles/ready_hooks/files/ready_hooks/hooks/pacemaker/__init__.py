@@ -188,14 +188,16 @@ class Pacemaker(ReadyHook):
             return not remaining
 
         try:
-            if self.run.deadline.retry_until(is_empty, self.run.options["wait"]):
-                self.run.say(f"no resource runs on {name}")
-                self._wait_until_stable()
-                return
+            has_moved = self.run.deadline.retry_until(is_empty, self.run.options["wait"])
             problem = f"resources still run on it: {', '.join(remaining)}"
         except HookError as error:
+            has_moved = False
             problem = f"it is unknown whether resources still run on it: {error}"
-        self.run.out_of_time(name, problem, "see crm_mon for the reason, or set a longer wait")
+        if has_moved:
+            self.run.say(f"no resource runs on {name}")
+            self._wait_until_stable()
+        else:
+            self.run.out_of_time(name, problem, "see crm_mon for the reason, or set a longer wait")
 
     def _wait_until_joined(self, name: str) -> None:
         """Wait until this node is in the cluster, which it may have left for a reboot.
