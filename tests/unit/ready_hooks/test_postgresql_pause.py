@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The ready hook postgresql without a switchover, with a script as psql."""
+"""The ready hook postgresql without a switchover, with scripts as psql and systemctl."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from ready_hooks.core.errors import HookError
+from ready_hooks.core.hook import WARNING
+from ready_hooks.hooks.postgresql import checks
 from ready_hooks.hooks.postgresql.decision import State
 from ready_hooks.hooks.postgresql.pair import Pair
 from ready_hooks.hooks.postgresql.pause import Pause
@@ -27,6 +29,10 @@ case $sql in
     CHECKPOINT) test ! -e "$FOLDER/full" || exit 1 ;;
 esac
 echo "$sql $target" >>$FOLDER/changes"""
+SYSTEMCTL = """case $* in
+    *ActiveState*) echo ActiveState=active ;;
+    *) echo 'RequiredBy=multi-user.target shop.service' ;;
+esac"""
 FIRST, SECOND = "port=6432", "port=6433"
 SHOP = '"shop";'
 
@@ -68,3 +74,13 @@ def test_clients_of_another_pgbouncer_than_that_of_the_record_go_on(host: HookHo
         f"PAUSE {SHOP} {SECOND}",
     ]
     assert host.record("postgresql").load() == {"paused": {"target": SECOND, "databases": ["shop"]}}
+
+
+@pytest.mark.parametrize(("options", "stops"), [({}, False), ({"stop": True}, True), ({"replica": "host=db2"}, True)])
+def test_check_names_the_units_that_stop_with_a_server_that_prepare_stops(
+    host: HookHost, options: dict[str, Any], stops: bool
+) -> None:
+    host.program("systemctl", SYSTEMCTL)
+    found = checks.findings(Pair(host.server(**options)))
+    warnings = [finding.text for finding in found if finding.severity == WARNING]
+    assert ["db.service: systemd stops shop.service with it" in text for text in warnings] == [True] * stops

@@ -27,7 +27,8 @@ def findings(pair: Pair) -> Iterator[Finding]:
         remedy = f"correct unit ({own.location.unit})" if own.has_process else "start it, or correct cluster"
         yield Finding(ERROR, f"{own.location.unit}: systemd does not run this unit; {remedy}")
         return
-    yield from own.unit.findings()
+    if pair.run.options["stop"] or pair.run.options["replica"] is not None:
+        yield from own.unit.findings()
     state = pair.own_state()
     yield Finding(INFO, f"{own.location.unit}: a {state.value}, port {own.location.port}")
     if not pair.own.holds("current_setting('is_superuser')::boolean"):
