@@ -90,7 +90,7 @@ def _end(update: StateUpdate, key: str, maintenance: Maintenance, gone: bool) ->
         return
     if maintenance.affected() and not gone:
         return
-    if maintenance.members and OVER not in maintenance.announced:
+    if OVER not in maintenance.announced:
         update.set_maintenance(key, announced=update.maintenances[key].announced | {OVER})
         _send(update, key, OVER)
     left = [
