@@ -241,7 +241,7 @@ def approved(
         )
         selection["event_ids"] = [event_id for event_id in seen if wanted is None or event_id.casefold() in wanted]
         if event_ids is None and types is None and policy is None and policy_file is None:
-            # nobody has named these events: unless a policy decides, their IDs would release unknown types, too
+            # no operator has named these events: unless a policy decides, their IDs would release unknown types, too
             policy = {"rules": [{"name": f"seen by {of}", "approve": "now"}]}
     elif policy is None and policy_file is None and all(value is None for value in selection.values()):
         selection["event_ids"] = [name]
