@@ -28,11 +28,10 @@ HOSTILE = "a b\n\0\x1b]0;t\x07\x9b\u2028\u202e\ud800 `id` $(id) EVENT_ID=x \U000
 
 
 def test_without_an_event_the_variables_are_empty():
-    given_variables = HookInput({}, "prepare", "vm1", hook_seconds=0.5).variables()
+    given_variables = HookInput({}, "prepare", "vm1").variables()
     assert {name: value for name, value in given_variables.items() if value} == {
         "EVENT_STAGE": "prepare",
         "EVENT_RESOURCE": "vm1",
-        "HOOK_SECONDS": "0.5",
     }
 
 
@@ -77,6 +76,11 @@ def test_variables_and_json_have_the_same_values():
         "hook_seconds": 7,
         "approved": True,
     }
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0.5, "0.5"), (1.0, "1"), (1.5, "1")])
+def test_seconds_of_a_hook_are_whole_from_one_on(seconds, shown):
+    assert HookInput({}, "prepare", hook_seconds=seconds).variables()["HOOK_SECONDS"] == shown
 
 
 def test_names_are_separated_by_white_space_whatever_they_contain():

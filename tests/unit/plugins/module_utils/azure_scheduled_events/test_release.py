@@ -62,6 +62,8 @@ def test_prepared_vms_are_released_in_the_order_of_their_names():
         (report("vm1", "vm2", listed=False), "not_listed"),
         (Report(Sighting(event("vm1", "vm2"), False, frozenset({"vm2"}), True), True), "not_listed"),
         (report("vm1"), "not_listed"),
+        (report("vm1", prepared=False), "not_listed"),
+        (report("vm1", "vm2", prepared=False, named=["vm1"]), "not_prepared"),
         (Report(None, True), "not_listed"),
         (report("vm1", "vm2", obstacle=Obstacle("paused", "it is paused")), "paused"),
         (report("vm1", "vm2", status="Started"), "started"),
