@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 
 from ansible.errors import AnsibleError
@@ -19,7 +18,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     answers_of,
     changed_since,
     endpoint_problem,
-    is_retried,
     is_unknown_operation,
     list_requests,
     outcome_of,
@@ -37,8 +35,6 @@ _OPTIONS: dict[str, t.Any] = dict(
     read_again=dict(type="dict", default={}),
     timeout=dict(type="int", default=30),
 )
-# seconds between the attempts, which are one more
-_PAUSES = (1.0, 2.0, 4.0)
 
 Result = t.Dict[str, t.Any]
 # base URL, resource id and event ids -> the requests that approve these events
@@ -91,18 +87,15 @@ class ActionModule(ActionBase):
     def _answers(
         self, compose: Compose, event_ids: list[str], options: Result, task_vars: dict[str, t.Any] | None
     ) -> dict[str, Answer]:
-        """Return event id -> the answer; send again what may succeed a little later."""
+        """Return event id -> the answer; each request is sent once, because the events have to be read before another.
+
+        The role reads them, and decides again.
+        """
         answers: dict[str, Answer] = {}
-        pending = event_ids
-        for pause in (0.0, *_PAUSES):
-            if not pending:
-                break
-            time.sleep(pause)
-            for request in compose(options["endpoint"], options["resource_id"], pending):
-                answer = self._request(request, options, task_vars)
-                status, content, problem = answer.get("status", -1), answer.get("content", ""), answer.get("msg", "")
-                answers.update(answers_of(request.event_ids, int(status), str(content), str(problem)))
-            pending = [event_id for event_id in event_ids if is_retried(answers[event_id])]
+        for request in compose(options["endpoint"], options["resource_id"], event_ids) if event_ids else ():
+            answer = self._request(request, options, task_vars)
+            status, content, problem = answer.get("status", -1), answer.get("content", ""), answer.get("msg", "")
+            answers.update(answers_of(request.event_ids, int(status), str(content), str(problem)))
         return answers
 
     def _request(self, request: Request, options: Result, task_vars: dict[str, t.Any] | None) -> Result:

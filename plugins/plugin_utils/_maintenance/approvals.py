@@ -44,8 +44,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     sighting_of,
 )
 
-# hosts that send the approval of an event one after the other; all others wait for each of them
-MOST_SENDERS = 3
+# the hosts of an event send its approval in turn, each time after a new reading; all other hosts wait meanwhile
+MOST_ATTEMPTS = 3
 RESTARTED = "restarted"
 # the host does not answer, or prepares again: another round may find these obstacles gone
 _MAY_PASS = (NOT_KNOWN, RESTARTED)
@@ -113,13 +113,13 @@ def decide_approvals(
 
 
 def after_approvals(before: State, hosts: t.Sequence[MaintenanceHost]) -> State:
-    """Return the state after the approvals of a round; the next host sends one that did not succeed."""
+    """Return the state after the approvals of a round; one that did not succeed is decided again after a reading."""
     state = with_approvals(before, hosts)
     again = {
         each["key"]: each["senders"]
         for each in before["decisions"]
         if state["refusals"].get(each["key"], {}).get("code") not in (None, STARTED.code)
-        and state["attempts"][each["key"]] < min(len(each["senders"]), MOST_SENDERS)
+        and state["attempts"][each["key"]] < MOST_ATTEMPTS
     }
     return dict(state, open={**before["open"], **again})
 

@@ -37,9 +37,9 @@ _RESOURCE_ID = re.compile(
 )
 # not a resource of this name, a parent directory
 _DOTS = (".", "..")
-_SENT_AGAIN = "the next host or the next run sends it again, which does no harm if the first one arrived"
+_SENT_AGAIN = "another attempt or the next run sends it again, which does no harm if the first one arrived"
 # the same request may succeed a little later
-_RETRIED = (-1, 408, 429, 500, 502, 503, 504)
+_TEMPORARY = (408, 429, 500, 502, 503, 504)
 # statuses that say something about the event of the request
 _ABOUT_AN_EVENT = (404, 409, 412)
 # codes of 404 for which the resource id is wrong; others are about the event
@@ -161,11 +161,6 @@ def single_requests(endpoint: str, resource_id: str, event_ids: t.Sequence[str])
     ]
 
 
-def is_retried(answer: Answer) -> bool:
-    """Return True if the same request may succeed a little later."""
-    return answer.status in _RETRIED
-
-
 def is_unknown_operation(answer: Answer) -> bool:
     """Return True if Azure Resource Manager does not know the version or the operation of the request."""
     if answer.status == 404 and not answer.code:
@@ -235,7 +230,7 @@ def outcome_of(answer: Answer) -> Outcome:
             FAILED,
             f"Azure Resource Manager gave no valid answer ({said}): whether it approved is unknown; {_SENT_AGAIN}",
         )
-    if is_retried(answer) or 200 <= status < 300:
+    if status in _TEMPORARY or 200 <= status < 300:
         return Outcome(FAILED, f"{about}: whether it approved is unknown; {_SENT_AGAIN}")
     return Outcome(FAILED, f"{about}: the request was refused; check maintenance_arm_resource_id and the endpoint")
 

@@ -109,7 +109,9 @@ def test_event_to_which_azure_adds_a_vm_is_not_approved(trio: Simulator, tmp_pat
     )
     assert ran.returncode == 0, ran.stdout
     row = rows(ran)["vm1"]
-    assert fleet.approvals() == [] and row["approval"] == "not_due" and "vm2: Azure has added it" in row["why_not"]
+    assert fleet.approvals() == [] and "vm2: Azure has added it to the event" in ran.stdout
+    # by the next reading
+    assert row["approval"] == "not_prepared" and "vm2: the host is not prepared" in row["why_not"]
 
 
 def test_lost_answer_is_asked_for_again_and_an_outage_ends_as_doubtful(trio: Simulator, tmp_path: Path) -> None:
@@ -125,6 +127,7 @@ def test_lost_answer_is_asked_for_again_and_an_outage_ends_as_doubtful(trio: Sim
     assert report["vm2"]["approved"] is None and "whether it approved is unknown" in report["vm2"]["why_not"]
     assert sorted(fleet.reasons_of_starts()) == ["NotBefore reached", "approved"]
     assert [line["status"] for line in fleet.approvals() if line["vm"] == "vm1"] == [200, 200]
+    assert requests_of_route(trio, "arm").count(503) == 3
 
 
 def test_check_mode_sends_no_request(trio: Simulator, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     counts_for,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approvals import (
-    MOST_SENDERS,
+    MOST_ATTEMPTS,
     after_approvals,
     decide_approvals,
 )
@@ -25,7 +25,7 @@ AT = "2026-11-21T12:00:00.000000Z"
 VMS = ("vm1", "vm2", "vm3", "vm4")
 PATIENCE, ROUND = 120.0, 10.0
 # failed approvals, a preparation after a restart of each host, and the waits between these
-MOST_ROUNDS = (MOST_SENDERS + len(VMS) + 1) * (PATIENCE / ROUND + 1)
+MOST_ROUNDS = (MOST_ATTEMPTS + len(VMS) + 1) * (PATIENCE / ROUND + 1)
 COURSES = 2000
 RESULTS = ("approved", "started", "failed", "not_found", "not_due", "lost")
 
@@ -129,11 +129,11 @@ def test_no_course_releases_an_unprepared_vm_and_three_hosts_send_once():
             run.prepare_again()
             rounds += 1
             assert rounds <= MOST_ROUNDS, seed
-        assert len(run.sent) == len(set(run.sent)) <= MOST_SENDERS, seed
+        assert len(run.sent) == len(set(run.sent)) <= MOST_ATTEMPTS, seed
         courses.add((tuple(run.sent), bool(run.state["approved"]), bool(run.state["restarted"])))
     # the courses are not all alike: a third host approves after two others, also after a restart
     for restarted in (False, True):
-        assert (VMS[:MOST_SENDERS], True, restarted) in courses
+        assert (VMS[:MOST_ATTEMPTS], True, restarted) in courses
 
 
 class CalmRun(Run):

@@ -11,7 +11,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     answers_of,
     changed_since,
     endpoint_problem,
-    is_retried,
     is_unknown_operation,
     list_requests,
     outcome_of,
@@ -86,6 +85,10 @@ def test_token_with_a_line_end_is_refused_without_showing_it():
         assert token_problem(token) and "secr" not in token_problem(token)
 
 
+def is_in_doubt(answer):
+    return "whether it approved is unknown" in outcome_of(answer).reason
+
+
 def outcome(status, body, problem="no route"):
     return outcome_of(answers_of(["AB-1"], status, body, problem)["AB-1"])
 
@@ -138,7 +141,7 @@ def of_list(*details):
 
 
 @pytest.mark.parametrize(
-    ("details", "outcomes", "retried"),
+    ("details", "outcomes", "in_doubt"),
     [
         (
             [{"target": "AB-2", "code": "NotFound", "message": "why"}, {"target": "ab-1", "code": "OK"}],
@@ -160,11 +163,11 @@ def of_list(*details):
         ([], ["failed"] * 2, None),
     ],
 )
-def test_answer_to_a_list_is_read_per_event(details, outcomes, retried):
+def test_answer_to_a_list_is_read_per_event(details, outcomes, in_doubt):
     ids = ["AB-1", "AB-2"]
     answers = answers_of(ids, *of_list(*details), "")
     assert [outcome_of(answers[each]).outcome for each in ids] == outcomes
-    assert [each for each in ids if is_retried(answers[each])] == (ids if retried is None else retried)
+    assert [each for each in ids if is_in_doubt(answers[each])] == (ids if in_doubt is None else in_doubt)
 
 
 @pytest.mark.parametrize("status", [404, 409, 412])
@@ -172,7 +175,7 @@ def test_refusal_of_a_list_leaves_each_event_unknown(status):
     body = json.dumps({"error": {"code": "NotFound", "message": "the event AB-1 is over"}})
     answers = answers_of(["AB-1", "AB-2"], status, body, "")
     assert {outcome_of(answer).outcome for answer in answers.values()} == {"failed"}
-    assert all(map(is_retried, answers.values())) and "AB-1 is over" in outcome_of(answers["AB-2"]).reason
+    assert all(map(is_in_doubt, answers.values())) and "AB-1 is over" in outcome_of(answers["AB-2"]).reason
     # the resource id of the VM is wrong for all of them
     body = json.dumps({"error": {"code": "ResourceNotFound", "message": "no VM"}})
     assert "check maintenance_arm_resource_id" in outcome_of(answers_of(["AB-1", "AB-2"], 404, body, "")["AB-1"]).reason
@@ -210,10 +213,10 @@ def test_only_an_unknown_version_or_operation_is_refused_for_good(status, code, 
     assert is_unknown_operation(answers_of(["AB-1"], status, body, "")["AB-1"]) is unknown
 
 
-def test_only_temporary_failures_are_retried():
+def test_only_temporary_failures_leave_the_approval_in_doubt():
     statuses = (-1, 200, 302, 400, 401, 403, 404, 408, 409, 429, 500, 502, 503, 504)
     answers = {status: answers_of(["AB-1"], status, APPROVED, "")["AB-1"] for status in statuses}
-    assert [status for status in statuses if is_retried(answers[status])] == [-1, 408, 429, 500, 502, 503, 504]
+    assert [status for status in statuses if is_in_doubt(answers[status])] == [-1, 408, 429, 500, 502, 503, 504]
 
 
 @pytest.mark.parametrize(

@@ -268,7 +268,7 @@ def test_approval_that_is_no_longer_due_is_not_a_problem_of_the_host(approval, r
     state = after(decided(hosts), hosts, a=approval)
     hosts["a"]["maintenance__decided"] = state
     assert report(state, **hosts)["a"]["why_not"].startswith(f"not approved: {reason}")
-    assert {"a": problem(**hosts)} == problems and state["open"] == {}
+    assert {"a": problem(**hosts)} == problems
 
 
 def test_unreachable_host_has_a_row_without_an_event():
@@ -399,7 +399,7 @@ def restarted(vm, **changes):
 
 
 @pytest.mark.parametrize("lost", [{}, {"a": FAILED}, {"a": UNREACHABLE}], ids=str)
-def test_next_host_sends_an_approval_that_failed_and_each_host_once(lost):
+def test_next_host_sends_an_approval_that_failed(lost):
     hosts = {"a": prepared("vm1"), "b": prepared("vm2")}
     state = after(decided(hosts), hosts, **lost)
     assert state["open"] == {"ab-1": ["a", "b"]}
@@ -412,7 +412,23 @@ def test_next_host_sends_an_approval_that_failed_and_each_host_once(lost):
         {"ab-1": {"at": AT, "code": "approved"}},
         {},
     )
-    assert after(state, hosts, b=FAILED)["open"] == {}
+
+
+@pytest.mark.parametrize("senders", [["a", "a", "a"], ["a", "b", "a"]], ids=str)
+def test_hosts_send_a_failing_approval_in_turn_three_times(senders):
+    event = dict(EVENT, resources=["vm1", "vm2"][: len(set(senders))])
+    hosts = {name: prepared(vm, event) for name, vm in zip(sorted(set(senders)), event["resources"])}
+    states = [None]
+    while states[-1] is None or states[-1]["open"]:
+        ready = decided(hosts, states[-1])
+        assert ready["decisions"][0]["approve"]
+        states.append(after(ready, hosts, **{ready["decisions"][0]["by"]: FAILED}))
+    assert [state["refusals"]["ab-1"]["by"] for state in states[1:]] == senders
+    # Azure has added a VM since the first attempt
+    joined = dict(hosts["a"]["maintenance__info"], events=[dict(event, resources=["vm1", "vm2", "vm3"])])
+    hosts["a"]["maintenance__seen"] = joined
+    (decision,) = decided(hosts, states[1])["decisions"]
+    assert (decision["approve"], decision["code"]) == (False, "unknown_vm")
 
 
 def test_event_that_azure_has_started_after_a_lost_answer_is_not_sent_again():
