@@ -18,6 +18,10 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     suggestion,
     type_warnings,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.announced import (
+    listings_of,
+    read_announced,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.caller_files import (
     caller_folders,
     find_file,
@@ -82,6 +86,8 @@ class ActionModule(ActionBase):
         if problems:
             result.update(failed=True, msg="; ".join(problems))
             return result
+        listed = listings_of(read_announced(self._task.args.get("announced", []))).values()
+        result["expected"] = [event for events in listed for event in events]
         if result["approve_by"] == ARM:
             # from now on the host itself cannot change them
             result["arm"] = arm_options(self._task.args)

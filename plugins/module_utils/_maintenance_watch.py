@@ -15,11 +15,16 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     EventDocument,
     ScheduledEvent,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import vm_key
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
     printable,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import all_vms
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
     Selection,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.session import (
+    ImdsSession,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import (
     UNLISTED,
@@ -27,11 +32,14 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     Sighting,
     Tracker,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import wait_for
 
 # environment variable of the caller's tasks: the id of the run, and the step
 RUN_VARIABLE = "AZURE_MAINTENANCE_RUN"
 PREPARE = "prepare"
 RECOVER = "recover"
+# seconds; documents with unreadable entries confirm no absence
+_EXPECTED_TIMEOUT = 10.0
 
 _UNSEEN: dict[str, t.Any] = {"listed": False, "started": None, "over": None}
 
@@ -40,6 +48,32 @@ def is_due(event: ScheduledEvent, document: EventDocument, within: float) -> boo
     """Return True if the event has started, or may start within ``within`` seconds by the server's clock."""
     now = document.server_time or datetime.now(timezone.utc)
     return event.seconds_left(now) <= within
+
+
+def read_expected(imds: ImdsSession, name_required: bool, expected: t.Iterable[t.Mapping[str, t.Any]]) -> EventDocument:
+    """Return a document that names this VM for each expected event, unless the VM is surely not affected by it.
+
+    Other reporters have listed the events of ``expected``, each with ``event_id`` and ``resources``: the backend that
+    answers here may be a slower one. Raise ImdsError if the events cannot be read.
+    """
+    document = imds.read_events(name_required)
+    own = vm_key(imds.resource_name or "")
+    known = [
+        UNLISTED._replace(event_id=event["event_id"], resources=(own,))
+        for event in expected
+        if own in all_vms([event["resources"]])
+    ]
+    keys = {event.key for event in known}
+
+    def is_sure(seen: Observation) -> bool:
+        found = [sighting for key, sighting in seen.events.items() if key in keys]
+        return all(own in sighting.named or own not in all_vms([sighting.event.resources]) for sighting in found)
+
+    tracker = Tracker(known)
+    if is_sure(tracker.observe(document)):
+        return document
+    waited = wait_for(imds, name_required, tracker, is_sure, min(imds.time_left(), _EXPECTED_TIMEOUT))
+    return waited.document or document
 
 
 def processes_of(runs: t.Collection[str], step: str, younger_than: float = 0, proc: str = "/proc") -> list[str]:

@@ -26,6 +26,13 @@ extends_documentation_fragment:
   - azure_imds.scheduled_events._attributes.reads
   - azure_imds.scheduled_events._attributes.actiongroup
 options:
+  expected:
+    description:
+      - Events as other reporters list them, each with C(event_id) and C(resources). If the document does not list one
+        of them for this VM, reads until it does, or until the event surely does not affect this VM.
+    type: list
+    elements: dict
+    default: []
   timeout:
     description: Seconds for all requests to IMDS. The first answer on a VM may take two minutes.
     type: raw
@@ -116,7 +123,10 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
     WITHIN,
     note_file,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import is_due
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import (
+    is_due,
+    read_expected,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.boot import boot_id
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
@@ -129,7 +139,11 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 
 def main() -> None:
     """Run the module."""
-    module, call = event_module(timeout=130, options=dict(notes=NOTES, within=WITHIN), needs_requests=False)
+    module, call = event_module(
+        timeout=130,
+        options=dict(notes=NOTES, within=WITHIN, expected=dict(type="list", elements="dict", default=[])),
+        needs_requests=False,
+    )
     chosen = parse_selection(module, call)
     notes = note_file(module)
     try:
@@ -143,7 +157,7 @@ def main() -> None:
     result.update(resource_name=None, fault_domain="", boot=boot_id(), server_time=None)
     try:
         imds = call.open_session()
-        document = imds.read_events(name_required=chosen.needs_own_name)
+        document = read_expected(imds, chosen.needs_own_name, call.params["expected"])
     except ImdsError as error:
         result.update(available=False, reason=str(error))
         module.exit_json(**result)

@@ -164,6 +164,13 @@ def test_way_of_the_approval_that_the_host_itself_sets_is_refused(check):
     )
 
 
+def test_events_of_the_caller_are_expected_until_they_are_over(check):
+    event = {"event_id": "Ab-1", "event_type": "Reboot", "status": "Scheduled", "resources": ["vm1"]}
+    over = {"change": "gone", "event": dict(event, event_id="Cd-2")}
+    (expected,) = check(announced=[{"change": "appeared", "event": event}, over])["expected"]
+    assert (expected["event_id"], expected["resources"]) == ("Ab-1", ["vm1"])
+
+
 def test_unusable_events_of_the_caller_are_refused(check):
     result = check(events_from="caller", announced=[{"event": {"event_id": "x"}}])
     assert result["failed"] and "maintenance_announced[0]: event_type is missing" in result["msg"]

@@ -16,13 +16,21 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maint
     MaintenanceWatch,
     is_due,
     processes_of,
+    read_expected,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import (
     Selection,
     parse_document,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.session import (
+    ConnectionOptions,
+    ImdsSession,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import (
     GONE_AFTER,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.transport import (
+    Response,
 )
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
@@ -42,6 +50,52 @@ def event(event_id, status="Scheduled", minutes=10, resources=("vm1",), event_ty
 
 def document(*events):
     return parse_document(json.dumps({"DocumentIncarnation": 1, "Events": list(events)}))._replace(server_time=NOON)
+
+
+class Backends:
+    """IMDS in virtual time: each answer is that of another backend, and the last one is repeated."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.now = 0.0
+        self.requests_sent = 0
+
+    def exchange(self, request, total, rest):
+        self.requests_sent += 1
+        events = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return Response(200, {}, json.dumps({"DocumentIncarnation": 1, "Events": events}).encode())
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def read(self, *expected):
+        options = ConnectionOptions("http://127.0.0.1", ("2020-07-01",), "VM1", 130.0)
+        imds = ImdsSession(options, clock=lambda: self.now, sleep=self.sleep, transport=lambda *dummy: self)
+        return [listed.event_id for listed in read_expected(imds, False, expected).events]
+
+
+@pytest.mark.parametrize(
+    ("answers", "found", "seconds"),
+    [
+        ([[event("A")]], ["A"], 0),
+        # slower backends lack the event, or this VM in it
+        ([[], [event("A")]], ["A"], 0),
+        ([[], [], [event("A")]], ["A"], GONE_AFTER),
+        ([[event("A", resources=["vm2"])], [event("A", resources=["vm2", "vm1"])]], ["A"], 0),
+        ([[]], [], GONE_AFTER),
+        ([[event("A", resources=["vm2"])]], ["A"], GONE_AFTER),
+        # an entry that cannot be read may be the event, for ever
+        ([[{}]], [], 10),
+    ],
+)
+def test_expected_event_is_read_until_it_is_listed_or_surely_absent(answers, found, seconds):
+    backends = Backends(*answers)
+    assert (backends.read({"event_id": "a", "resources": ["vm1", "vm2"]}), backends.now) == (found, seconds)
+
+
+def test_event_that_no_reporter_has_for_this_vm_is_not_awaited():
+    backends = Backends([event("B")])
+    assert backends.read({"event_id": "a", "resources": ["vm2"]}) == ["B"] and backends.requests_sent == 1
 
 
 NOTED = {"event_id": "A", "status": "Scheduled", "resources": ["vm1"]}
