@@ -19,6 +19,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     has_ended,
     this_run,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.host_results import checked
 
 
 class ActionModule(ActionBase):
@@ -45,5 +46,4 @@ class ActionModule(ActionBase):
             return set_note(note_on_controller(options["notes"], host), options, bool(self._task.check_mode))
         name = "azure_imds.scheduled_events.maintenance_note"
         given = {key: value for key, value in options.items() if value is not None}
-        written: dict[str, t.Any] = self._execute_module(module_name=name, module_args=given, task_vars=task_vars)
-        return written
+        return checked(self._execute_module(module_name=name, module_args=given, task_vars=task_vars))

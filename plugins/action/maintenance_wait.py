@@ -19,6 +19,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     has_ended,
     this_run,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.host_results import checked
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.wait_rules import (
     CONTINUES,
     REMOVED,
@@ -99,7 +100,7 @@ class ActionModule(ActionBase):
         self._connection._shell.tmpdir = None
         try:
             with time_limit(options["timeout"] + grace):
-                seen: Result = self._execute_module(module_name=name, module_args=options, task_vars=task_vars)
+                seen = checked(self._execute_module(module_name=name, module_args=options, task_vars=task_vars))
         except TimeLimitExceeded:
             kill_children()
             return _unreachable("the connection does not answer")

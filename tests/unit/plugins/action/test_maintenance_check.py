@@ -7,15 +7,6 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible.inventory.manager import InventoryManager
-from ansible.parsing.dataloader import DataLoader
-from ansible.playbook.block import Block
-from ansible.playbook.play import Play
-from ansible.playbook.play_context import PlayContext
-from ansible.playbook.task import Task
-from ansible.plugins.loader import connection_loader
-from ansible.template import Templar
-from ansible.vars.manager import VariableManager
 from ansible_collections.azure_imds.scheduled_events.plugins.action import maintenance_check
 
 ROLE = os.path.join(
@@ -27,21 +18,10 @@ HOSTS = ["vm1", "vm2"]
 
 
 @pytest.fixture
-def check(tmp_path):
+def check(run_action, tmp_path):
     """Return a function that checks the options of an entry point, in a play of two hosts."""
 
     def run(entry_point="prepare_and_approve", strategy="linear", batch=None, variables=None, **options):
-        loader = DataLoader()
-        inventory = InventoryManager(loader=loader, sources="vm1,vm2,")
-        manager = VariableManager(loader=loader, inventory=inventory)
-        play = Play.load({"hosts": "all", "strategy": strategy}, variable_manager=manager, loader=loader)
-        task = Task.load(
-            {"action": "ansible.builtin.debug"}, block=Block(play=play), variable_manager=manager, loader=loader
-        )
-        task.args = {"entry_point": entry_point, **options}
-        context = PlayContext()
-        connection = connection_loader.get("local", context, os.devnull)
-        plugin = maintenance_check.ActionModule(task, connection, context, loader, Templar(loader), None)
         common = {
             "role_path": ROLE,
             "playbook_dir": str(tmp_path),
@@ -51,7 +31,8 @@ def check(tmp_path):
             "ansible_play_batch": HOSTS if batch is None else batch,
             "ansible_forks": 1,
         }
-        return plugin.run(task_vars={**common, **(variables or {})})
+        given = {**common, **(variables or {})}
+        return run_action(maintenance_check.ActionModule, None, strategy, given, entry_point=entry_point, **options)[0]
 
     return run
 

@@ -1,0 +1,35 @@
+# Copyright: Contributors to the azure_imds.scheduled_events collection
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host may return anything in place of its events: it then counts as one that does not report."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.action.maintenance_info import ActionModule
+
+EVENT = dict.fromkeys(["event_id", "event_type", "status", "key"], "a")
+EVENT.update(resources=["vm1", "vm2"], not_before=None)
+INFO = {"available": True, "resource_name": "vm1", "events": [EVENT], "note": {"events": [EVENT]}, "boot": ""}
+
+
+def test_valid_result_is_returned(run_action):
+    result, _ran = run_action(ActionModule, INFO)
+    assert not result.get("failed") and result["events"] == [EVENT]
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        *({"events": events} for events in (5, "a", {}, [5], [{}])),
+        *({name: ["vm1"]} for name in ("resource_name", "fault_domain", "boot", "server_time")),
+        *({"note": note} for note in ("", [], {}, {"events": 5}, {"events": [{"event_id": 5}]})),
+        *({"events": [dict(EVENT, **{name: 5})]} for name in EVENT),
+        {"events": [dict(EVENT, resources=[5])]},
+        # another event would be approved than the one that was decided about
+        {"events": [dict(EVENT, event_id="b")]},
+    ],
+    ids=str,
+)
+def test_invalid_result_is_a_failure_of_the_host(run_action, garbage):
+    result, _ran = run_action(ActionModule, dict(INFO, **garbage))
+    assert result["failed"] and "; examine the host" in result["msg"] and "events" not in result
