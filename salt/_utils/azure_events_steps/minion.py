@@ -115,6 +115,17 @@ class Minion:
         except OSError as error:
             log.error("azure_events: the record of the preparation cannot be written: %s", error)
 
+    def write_or_distrust(self, now: Record) -> None:
+        """Replace the record, or have it no longer count as a preparation, or log why neither is possible."""
+        try:
+            self.file.write(now)
+        except OSError as error:
+            log.error("azure_events: the record of the recovery cannot be written: %s", error)
+            try:
+                self.file.distrust()
+            except OSError as problem:
+                log.error("azure_events: the record of the preparation cannot be renamed: %s", problem)
+
     def note_gone(self, events: Sequence[ScheduledEvent]) -> None:
         """Note that the record no longer has these events, which are over, or log why that cannot be noted."""
         if not events:

@@ -8,6 +8,7 @@ is pending. On Linux it has the mode 0600, in a folder with the mode 0700.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any, Iterable, Mapping, NamedTuple
 
@@ -26,6 +27,8 @@ PHASES = (PREPARING, PREPARED, PREPARE_FAILED, RECOVERING, RECOVER_FAILED)
 BY_HAND = ""
 
 _FILE = "prepared.json"
+# name of the record while a recovery runs that could not write it
+_UNWRITTEN_FILE = "recovering.json"
 _GONE_FILE = "gone.json"
 # events that are remembered after the recovery from them
 _MOST_GONE = 1000
@@ -140,6 +143,10 @@ class Record(NamedTuple):
         kinds = (*(one for one in self.kinds if not _counts_for(kind, one)), kind)
         return self._replace(phase=PREPARED, prepared_at=at, kinds=kinds)
 
+    def distrusted(self) -> Record:
+        """Return the record after the begin of a recovery of which nothing is known."""
+        return self._replace(phase=RECOVERING, steps_done=0, kinds=())
+
     def to_json(self) -> dict[str, Any]:
         """Return the record as plain JSON values."""
         return dict(
@@ -188,23 +195,44 @@ class RecordFile:
 
     def __init__(self, cachedir: str) -> None:
         self.path = os.path.join(state_file.folder(cachedir), _FILE)
+        self._unwritten_path = os.path.join(state_file.folder(cachedir), _UNWRITTEN_FILE)
         self._gone_path = os.path.join(state_file.folder(cachedir), _GONE_FILE)
 
     def read(self) -> Record | None:
         """Return the record, or None if nothing is prepared; raise ValueError for a damaged file."""
-        data = state_file.load(self.path)
-        try:
-            return None if data is None else record_from_json(data)
-        except ValueError as error:
-            raise ValueError(f"{self.path} is damaged: {error}") from None
+        found = self._read(self.path)
+        if found is not None:
+            return found
+        unwritten = self._read(self._unwritten_path)
+        return None if unwritten is None else unwritten.distrusted()
+
+    def version(self) -> tuple[tuple[int, int, int] | None, ...]:
+        """Return a value that differs after each change of the record."""
+        return tuple(map(_version_of, (self.path, self._unwritten_path)))
 
     def write(self, record: Record) -> None:
         """Replace the file; after an OSError the old file remains."""
         state_file.write(self.path, record.to_json())
+        durable_file.remove(self._unwritten_path)
+
+    def distrust(self) -> None:
+        """Rename the file, for which a full disk has space: from now on `read` returns it as `Record.distrusted`."""
+        # an earlier recovery may have renamed it
+        with contextlib.suppress(FileNotFoundError):
+            durable_file.retried(lambda: os.replace(self.path, self._unwritten_path))
+            durable_file.sync_folder(os.path.dirname(self.path))
 
     def remove(self) -> None:
         """Remove the file: nothing is prepared any more."""
+        durable_file.remove(self._unwritten_path)
         durable_file.remove(self.path)
+
+    def _read(self, path: str) -> Record | None:
+        data = state_file.load(path)
+        try:
+            return None if data is None else record_from_json(data)
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged: {error}") from None
 
     def gone(self) -> tuple[str, ...]:
         """Return the keys of the latest events that the minion recovered from; none of a damaged file."""
@@ -222,4 +250,12 @@ class RecordFile:
 
     def quarantine(self) -> str:
         """Rename a damaged file, and return its new path."""
-        return durable_file.set_aside(self.path)
+        return durable_file.set_aside(self.path if os.path.lexists(self.path) else self._unwritten_path)
+
+
+def _version_of(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino, found.st_size

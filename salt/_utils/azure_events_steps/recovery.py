@@ -150,8 +150,8 @@ def _run(
         reasons=reasons,
         kinds=(),
     )
-    # a full disk must not prevent the recovery
-    minion.write_if_possible(now)
+    # a full disk must not prevent the recovery, after which the preparation must not count
+    minion.write_or_distrust(now)
     results, now = minion.run(jobs[0], steps, now, held)
     why = failure_of(results)
     if why is not None:

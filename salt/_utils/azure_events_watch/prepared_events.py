@@ -15,7 +15,7 @@ class PreparedEvents:
 
     def __init__(self, path: str) -> None:
         self._file = RecordFile(os.path.dirname(os.path.dirname(path)))
-        self._version: tuple[int, int, int] | None = None
+        self._version: tuple[tuple[int, int, int] | None, ...] = ()
         self._events: tuple[ScheduledEvent, ...] = ()
 
     def events(self) -> tuple[ScheduledEvent, ...]:
@@ -23,12 +23,7 @@ class PreparedEvents:
 
         A damaged record counts as empty.
         """
-        try:
-            found = os.stat(self._file.path)
-            version = (found.st_mtime_ns, found.st_ino, found.st_size)
-        except OSError:
-            self._version, self._events = None, ()
-            return self._events
+        version = self._file.version()
         if version != self._version:
             try:
                 record = self._file.read()

@@ -124,10 +124,12 @@ def test_record_and_its_folder_are_private(minion: StepsMinion, azure: Azure) ->
     }
 
 
-def test_damaged_record_is_quarantined_and_counts_as_by_hand(minion: StepsMinion, azure: Azure) -> None:
+@pytest.mark.parametrize("name", ["prepared.json", "recovering.json"])
+def test_damaged_record_is_quarantined_and_counts_as_by_hand(minion: StepsMinion, azure: Azure, name: str) -> None:
     event_id = azure.announce("vm1")
     minion.prepare(event_id)
     minion.record.write_text("{")
+    minion.record.rename(minion.record.with_name(name))
     (found,) = minion.call("status")["records"]
     assert (found["event_id"], found["state"]) == ("", "prepare_failed")
     assert minion.prepare(event_id) == "prepared"
@@ -135,7 +137,7 @@ def test_damaged_record_is_quarantined_and_counts_as_by_hand(minion: StepsMinion
     assert minion.recover(event_id) == "recovered"
     assert len(minion.ran) == 2
     assert minion.recover() == "recovered"
-    assert minion.record.with_name("prepared.json.damaged").read_text() == "{"
+    assert minion.record.with_name(name + ".damaged").read_text() == "{"
 
 
 def test_without_steps_nothing_is_prepared_and_an_empty_list_is_enough(minion: StepsMinion, azure: Azure) -> None:

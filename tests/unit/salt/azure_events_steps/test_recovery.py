@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from azure_events_watch.prepared_events import PreparedEvents
 from support.salt.azure import Azure
 from support.salt.scripted import ScriptedImds
 from support.salt.steps import ENVIRONMENT, require
@@ -155,3 +157,31 @@ def test_full_disk_does_not_prevent_the_recovery(
     assert minion.ran == ["prepare " + event_id, "recover " + event_id]
     assert minion.prepare(azure.announce("vm1")) == "failed"
     assert len(minion.ran) == 2
+
+
+def test_preparation_does_not_count_after_a_recovery_on_a_full_disk_has_failed(
+    minion: StepsMinion, azure: Azure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minion.configure(recover=[*minion.section["recover"], require(tmp_path / "flag")])
+    event_id = azure.announce("vm1")
+    minion.prepare(event_id)
+    azure.cancel(event_id)
+    sync = os.fsync
+
+    def full(descriptor: int) -> None:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        sync(descriptor)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", full)
+        assert [minion.recover(event_id), minion.recover(event_id)] == ["failed", "failed"]
+    assert [one["state"] for one in minion.call("status")["records"]] == ["recovering"]
+    assert [event.event_id for event in PreparedEvents(str(minion.record)).events()] == [event_id]
+    second = azure.announce("vm1")
+    assert minion.approve(second, "vm1") == "not_prepared"
+    assert minion.prepare(second) == "prepared"
+    azure.cancel(second)
+    (tmp_path / "flag").touch()
+    assert minion.recover(second) == "recovered" and minion.call("status")["records"] == []
+    assert minion.ran[-2:] == ["prepare " + second, "recover " + second]
