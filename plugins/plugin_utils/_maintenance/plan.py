@@ -288,10 +288,14 @@ def _as_text(moment: float) -> str:
 
 
 def _server_time(hosts: t.Iterable[MaintenanceHost], clocks: Clocks) -> float:
-    """Return the time by the clock of IMDS, at most as many seconds too late as it took to read the events."""
+    """Return the time by the clock of IMDS, at most as many seconds too late as it took to read the events.
+
+    It is the middle one of all hosts: one wrong date must not make the events of the others late.
+    """
     read = [parse_time(host.server_time) for host in hosts if host.server_time]
-    latest = max((moment.timestamp() for moment in read if moment is not None), default=clocks.asked)
-    return latest + max(0.0, clocks.now - clocks.asked)
+    known = sorted(moment.timestamp() for moment in read if moment is not None)
+    middle = known[len(known) // 2] if known else clocks.asked
+    return middle + max(0.0, clocks.now - clocks.asked)
 
 
 def table_of_plan(events: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:

@@ -199,6 +199,11 @@ def test_preparation_ends_at_the_deadline_and_does_not_begin_after_it():
     assert plan(hosts, deadline=15 * 60).hosts()["a"]["prepares"] is False
 
 
+def test_wrong_date_of_one_host_makes_no_event_late():
+    wrong = {"d": {"server_time": "2027-11-21T12:00:00Z"}}
+    assert actions(fleet(A, B, **wrong), at_most=1, deadline=60) == {"A": TAKEN, "B": FULL}
+
+
 def test_hosts_of_a_waiting_event_do_not_take_part():
     pair = event("P", "b", "c", minute=25)
     own = plan(fleet(A, pair), at_most=2).hosts()
