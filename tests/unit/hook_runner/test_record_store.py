@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 
 from azure_scheduled_events.document import EventDocument
 from hook_runner import record_files
@@ -29,10 +30,12 @@ from support.daemon.daemon_process import PYTHONPATH
 from support.daemon.killed_at_change import killed_before
 from support.daemon.record_factory import NOON, after, make_event, make_maintenance, make_record
 from support.daemon.small_disk import Disk
+from support.repository import REPOSITORY
 
 NOBODY = 65534
 FULL = "No space left on device"
 OPEN = "maintenance.json"
+FIND_OPEN = "hook_runner__find_open_records"
 # recovers without the record in the directory of its argument
 IN_SANDBOX = """
 import sys
@@ -348,6 +351,24 @@ def test_process_on_a_full_disk_is_noticed_by_the_next_one(
     again = start(directory, boots[1])
     assert again.conditions == [condition] and (again.records.maintenance is None) == is_first
     assert again.write() and start(directory, boots[1]).conditions == []
+
+
+def test_role_finds_an_open_maintenance_also_if_a_full_disk_has_not_taken_it(directory: Path, disk: Disk) -> None:
+    variables = yaml.safe_load((REPOSITORY / "roles/hook_runner/vars/main.yml").read_text(encoding="utf-8"))
+    command = [word.replace("{{ hook_runner__records_folder }}", str(directory)) for word in variables[FIND_OPEN]]
+
+    def found() -> list[str]:
+        lines = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+        return [os.path.basename(line) for line in lines]
+
+    assert found() == []
+    store = start(directory)
+    assert store.write() and found() == []
+    disk.fail()
+    save(store)
+    assert found() == ["stale-one"]
+    disk.heal()
+    assert store.write() and found() == ["maintenance.json"]
 
 
 def test_read_only_disk_keeps_everything_in_memory_and_the_marker_its_name(directory: Path, disk: Disk) -> None:
