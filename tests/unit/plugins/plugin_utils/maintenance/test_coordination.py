@@ -129,6 +129,27 @@ def test_event_is_not_approved_while_a_vm_prevents_it(second, reason):
     assert withheld(state).startswith(("VM2: ", "vm3: "))
 
 
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"events": [7]},
+        {"events": [dict(event_of(), resources=[7])]},
+        {"events": [event_of(event_id="B")]},
+        {"events": [{"event_id": "Ab-1", "key": "ab-1"}]},
+        {"history": 7},
+        {"maintenance": 7},
+        {"maintenance": {"phase": "recovering"}},
+        {"paused": 7},
+        {"resource_name": 7},
+        {"leader": None},
+    ],
+)
+def test_host_that_returns_anything_else_counts_as_not_read(forged):
+    state = after(result_of("vm1", event_of(resources=["vm1", "vm3"])), dict(result_of("vm2", event_of()), **forged))
+    assert [known["available"] for known in state["hosts"].values()] == [True, False]
+    assert "examine the host" in state["hosts"]["h2"]["reason"] and state["events"]["h2"] == {}
+
+
 def test_event_whose_vms_one_hook_runner_cannot_read_is_not_approved():
     state = after(result_of("vm1", event_of()), result_of("vm2", event_of(readable=False)))
     assert state["decisions"] == [] and state["withheld"]["ab-1"]["code"] == "unreadable"
