@@ -262,6 +262,11 @@ class MaintenanceHost:
             return "the end of its events was not awaited"
         if _has_failed(self._wait):
             return _message(self._wait)
+        if self._wait.get("outcome") == "no_note":
+            return (
+                "its note is gone: another run has recovered it, or its disk was replaced;"
+                " check whether it is in service"
+            )
         if self._recovered.get("why_not"):
             return f"the recovery failed: {self._recovered['why_not']}"
         if self._wait.get("outcome") == "over" and not self._recovered.get("at"):

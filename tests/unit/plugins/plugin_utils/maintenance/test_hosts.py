@@ -246,6 +246,10 @@ PROBLEMS = {
     "no luck": {"wait": dict(FAILED, outcome="timeout"), "recovered": {}},
     "the recovery failed: no luck": {"recovered": {"why_not": "no luck"}},
     "the host was lost during the recovery": {"recovered": {}},
+    "its note is gone: another run has recovered it, or its disk was replaced; check whether it is in service": {
+        "wait": {"outcome": "no_note", "events": []},
+        "recovered": {},
+    },
     "the note was not removed: no luck": {"released": FAILED},
 }
 
