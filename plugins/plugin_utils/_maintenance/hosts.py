@@ -208,7 +208,10 @@ class MaintenanceHost:
                 continue
             if _has_failed(item):
                 return Approval("failed", None, f"the approval failed: {_message(item)}")
-            for approval in item.get("approvals", ()):
+            given = item.get("approvals") or ()
+            if not _are_approvals(given):
+                return Approval("failed", None, "the result of the approval is not valid; examine the host")
+            for approval in given:
                 if approval["outcome"] in ("approved", "already_approved"):
                     return Approval(approval["outcome"], self._approved_at, "")
                 return Approval(approval["outcome"], None, approval["reason"])
@@ -307,6 +310,14 @@ def _result(variables: Variables, name: str) -> Variables:
     """Return the registered result of the task, empty if it has not run or was skipped."""
     result: Variables = variables.get("maintenance__" + name) or {}
     return {} if result.get("skipped") and "results" not in result else result
+
+
+def _are_approvals(given: t.Any) -> bool:
+    """Return True for approvals as module event_approve returns them; a compromised host may return anything."""
+    return isinstance(given, t.Sequence) and all(
+        isinstance(each, t.Mapping) and all(isinstance(each.get(name), str) for name in ("outcome", "reason"))
+        for each in given
+    )
 
 
 def _has_failed(result: Variables) -> bool:

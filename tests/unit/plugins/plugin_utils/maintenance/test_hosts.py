@@ -537,3 +537,10 @@ def test_results_of_all_batches_count_and_the_newer_ones_of_an_event():
         results = last_results(states)
         assert results["withheld"] == newer["withheld"] and results["approved"] == other["approved"]
         assert results["refusals"] == {}
+
+
+@pytest.mark.parametrize("given", [7, "approved", [7], [{}], [{"outcome": 7, "reason": ""}]])
+def test_approval_with_an_invalid_result_has_failed(given):
+    hosts = {"a": prepared("vm1"), "b": prepared("vm2")}
+    state = after(decided(hosts), hosts, a={"approvals": given})
+    assert state["open"] == {"ab-1": ["a", "b"]} and "examine the host" in state["refusals"]["ab-1"]["text"]
