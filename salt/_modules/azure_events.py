@@ -511,7 +511,7 @@ def check():
     return answer
 
 
-def approve_prepared(event_id, resources, forced=False):
+def approve_prepared(event_id, resources, forced=False, event_type=None):
     """Approve an event for which this minion has prepared in this boot.
 
     It is meant for the engine on the master, which knows that the other VMs are ready. The event must
@@ -523,6 +523,7 @@ def approve_prepared(event_id, resources, forced=False):
         resources: names of all VMs that are ready.
         forced: whether a person ordered the approval, although the event has a value that this version
             does not know.
+        event_type: the type of the event for which all VMs are ready; by default any.
 
     Returns:
         A dictionary: ``outcome``, one of approved, already_approved, started, not_listed,
@@ -546,7 +547,10 @@ def approve_prepared(event_id, resources, forced=False):
         )
     job = answers.Job(answers.APPROVE, _event_id(event_id))
     forced = _boolean("forced", forced)
-    return _run_job(job, lambda minion: prepared_approval.approve_prepared(minion, job, names, _receipts(None), forced))
+    return _run_job(
+        job,
+        lambda minion: prepared_approval.approve_prepared(minion, job, names, _receipts(None), forced, event_type),
+    )
 
 
 def approve(

@@ -187,6 +187,8 @@ def send(update: StateUpdate, key: str) -> None:
         event_id=maintenance.event_id,
         resources=list(release.vms.values()),
         forced=approval.forced,
+        # without an order all minions list the same type
+        event_type=None if approval.forced else min(release.types),
     )
     update.set_maintenance(key, approval=approval._replace(job=token, asked_at=update.now), unrecorded="")
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Mapping, Sequence
+from typing import Any, Mapping, NamedTuple, Sequence
 
 from azure_scheduled_events.approval import send_approvals
 from azure_scheduled_events.approval_plan import APPROVE, NOT_FOUND, ApprovalOutcome
@@ -44,27 +44,41 @@ _OUTCOMES: Mapping[str, str] = {
 }
 
 
+class Ready(NamedTuple):
+    """The VMs that are ready, names by VM key, and the type of event for which they are; None for any."""
+
+    vms: Mapping[str, str]
+    event_type: str | None
+
+
 def approve_prepared(
-    minion: Minion, job: Job, resources: Sequence[str], receipts: str, forced: bool = False
+    minion: Minion,
+    job: Job,
+    resources: Sequence[str],
+    receipts: str,
+    forced: bool = False,
+    event_type: str | None = None,
 ) -> dict[str, Any]:
     """Approve the event if this minion has prepared for it in this boot; return the answer of the job.
 
     ``resources`` are the names of the VMs that are ready; no other may be affected by the event.
     ``receipts`` is the folder with the receipts of approvals. ``forced`` says whether a person ordered
-    the approval, which then also releases an event with unknown values.
+    the approval, which then also releases an event with unknown values. ``event_type`` is the type for which the
+    VMs are ready, or None for any.
     """
+    ready = Ready(all_vms([resources]), event_type)
     try:
         with minion.locked(lock.APPROVAL, job) as held:
             if held is None:
                 return job.answer(answers.FAILED, "another approval of this minion has not ended yet")
-            return _approved(minion, job, all_vms([resources]), receipts, forced)
+            return _approved(minion, job, ready, receipts, forced)
     except ImdsError as error:
         return job.answer(answers.UNAVAILABLE, str(error))
     except (ValueError, OSError) as error:
         return job.answer(answers.FAILED, str(error))
 
 
-def _approved(minion: Minion, job: Job, ready: Mapping[str, str], receipts: str, forced: bool) -> dict[str, Any]:
+def _approved(minion: Minion, job: Job, ready: Ready, receipts: str, forced: bool) -> dict[str, Any]:
     session, recorded = minion.session(), minion.file.read()
 
     def obstacles_in(seen: VmObservation) -> list[Obstacle]:
@@ -89,9 +103,7 @@ def _approved(minion: Minion, job: Job, ready: Mapping[str, str], receipts: str,
     return job.answer(answers.NOT_LISTED if item.outcome == NOT_FOUND else item.outcome, item.reason)
 
 
-def _obstacles(
-    minion: Minion, job: Job, seen: VmObservation, recorded: Record | None, ready: Mapping[str, str]
-) -> list[Obstacle]:
+def _obstacles(minion: Minion, job: Job, seen: VmObservation, recorded: Record | None, ready: Ready) -> list[Obstacle]:
     """Return why this minion must not approve the event.
 
     The last document must list the event for this VM. The engine answers for the other VMs in ``ready``.
@@ -103,6 +115,9 @@ def _obstacles(
     chosen = evaluate(event, seen.name, minion.configuration, seen.now, notice=False)
     if chosen.code == AFFECTS:
         return [Obstacle(answers.NOT_AFFECTED, chosen.reason)]
+    if ready.event_type not in (None, event.event_type):
+        text = f"its VMs are ready for {ready.event_type}, and it is of the type {event.event_type!r} now"
+        return [Obstacle(answers.NOT_PREPARED, text)]
     sighting = seen.tracked.events[event.key]
     is_prepared = (
         recorded is not None
@@ -114,7 +129,7 @@ def _obstacles(
     return [
         obstacle
         for obstacle in obstacles(own, "the engine does not name it as ready")
-        if not (obstacle.code == UNKNOWN_VM and vm_key(obstacle.vm) in ready)
+        if not (obstacle.code == UNKNOWN_VM and vm_key(obstacle.vm) in ready.vms)
     ]
 
 

@@ -40,7 +40,7 @@ def prepare(event_id=None, test=False):
     return _answer("prepare", event_id=event_id)
 def recover(event_id=None, test=False):
     return _answer("recover", event_id=event_id)
-def approve_prepared(event_id, resources, forced=False):
+def approve_prepared(event_id, resources, forced=False, event_type=None):
     return _answer("approve_prepared", event_id=event_id)
 def flood(number):
     tag = "salt/beacon/%s/azure_events/scheduled" % __opts__["id"]

@@ -128,9 +128,10 @@ def _recover(minion: Minion, event_id: str | None = None, test: bool = False) ->
     return recovery.recover(minion, answers.Job(answers.RECOVER, event_id), test)
 
 
-def _approve_prepared(minion: Minion, event_id: str, resources: list[str], forced: bool = False) -> dict[str, Any]:
+def _approve_prepared(minion: Minion, event_id: str, resources: list[str], **options: Any) -> dict[str, Any]:
     receipts = Path(minion.folder) / "approvals"
-    return approval.approve_prepared(minion, answers.Job(answers.APPROVE, event_id), resources, str(receipts), forced)
+    job = answers.Job(answers.APPROVE, event_id)
+    return approval.approve_prepared(minion, job, resources, str(receipts), **options)
 
 
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {

@@ -81,7 +81,7 @@ def test_arguments_of_functions_are_those_that_the_security_page_describes() -> 
     functions = ("list", "get", "pending", "wait", "instance", "approve")
     states = ("pending", "approved", "settled")
     assert with_endpoint == {*(("_modules", name) for name in functions), *(("_states", name) for name in states)}
-    known = {"event_id", "test", "resources", "forced"}
+    known = {"event_id", "test", "resources", "forced", "event_type"}
     jobs = ("prepare", "recover", "status", "sweep", "check", "approve_prepared")
     assert [name for name in jobs if given["_modules", name] - known] == []
     page = " ".join((REPOSITORY / "docs" / "salt-security.md").read_text(encoding="utf-8").split())

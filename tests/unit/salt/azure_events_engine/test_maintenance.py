@@ -29,7 +29,8 @@ def test_approval_comes_once_when_all_are_prepared() -> None:
     fleet.prepare("vm2")
     (ask,) = fleet.pending("approve_prepared")
     assert ask.minions == ("vm1",)
-    assert ask.kwargs == {"event_id": EVENT, "resources": ["vm1", "vm2"], "forced": False}
+    ready = {"resources": ["vm1", "vm2"], "event_type": "Reboot"}
+    assert ask.kwargs == {"event_id": EVENT, **ready, "forced": False}
     fleet.answer("approve_prepared", {"vm1": done("approved")})
     fleet.wait(60)
     assert fleet.count("approve_prepared") == 1

@@ -73,6 +73,20 @@ def prepared(tmp_path: Path, scripted: ScriptedImds) -> StepsMinion:
     return minion
 
 
+def test_event_whose_type_is_another_than_that_of_the_preparations_is_not_approved(
+    prepared: StepsMinion, scripted: ScriptedImds
+) -> None:
+    worse = scripted.event("B", "vm1", kind="Redeploy")
+    scripted.events = [BOTH, worse]
+    assert prepared.prepare("B") == "prepared"
+    scripted.events = [{**BOTH, "EventType": "Redeploy"}, worse]
+    ready: dict[str, Any] = {"resources": ["vm1", "vm2"], "event_type": "Freeze"}
+    answer = prepared.call("approve_prepared", "A", **ready)
+    assert answer["outcome"] == "not_prepared" and "Redeploy" in answer["reason"] and scripted.approved == []
+    scripted.events = [BOTH]
+    assert prepared.call("approve_prepared", "A", **ready)["outcome"] == "approved"
+
+
 def test_refusal_of_azure_is_a_failure_with_its_reason(prepared: StepsMinion, scripted: ScriptedImds) -> None:
     scripted.refuses = 400
     answer = prepared.call("approve_prepared", "A", ["vm1", "vm2"])
