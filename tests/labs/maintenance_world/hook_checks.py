@@ -209,8 +209,8 @@ class HookChecks:
             if (seen.starts[serial].stage, seen.starts[serial].name, seen.starts[serial].key) == wanted
         ]
         if not runs:
-            # the records may have its start, which the kill of the daemon and the end of the host prevented
-            return hook.settings.rerun or self._world.boot == 1
+            # the records may have its start, which the kill of the daemon prevented
+            return hook.settings.rerun or (self._world.boot == 1 and seen.unwritten[0] < 0)
         result = seen.results.get(runs[-1])
         # without the knowledge of a process that could not write, the run counts as interrupted
         is_repeated = hook.settings.rerun or runs[-1] >= seen.unwritten[1]

@@ -139,8 +139,6 @@ class Units:
 class VirtualRuns:
     """The runs as one process of the daemon sees them, with the interface of `hook_runner.hooks.runs.HookRuns`."""
 
-    has_units = True
-
     def __init__(self, units: Units, settings: Settings) -> None:
         self.settings = settings
         self._units = units
@@ -150,9 +148,10 @@ class VirtualRuns:
     def obstacle(self, seconds: float | None) -> str | None:
         return "the next boot" if self._units.is_going_down else None
 
-    def start(self, order: RunOrder) -> None:
+    def start_unit(self, order: RunOrder) -> bool:
         self._watched.add(order.number)
         self._units.start(order)
+        return True
 
     def adopt(self, number: int, stage: str, hook: str, limit: float) -> bool:
         if number in self._units.by_number:

@@ -54,7 +54,7 @@ def _die_before(
 def change(event: str, arguments: tuple[Any, ...], folder: str) -> str:
     """Name the change below the folder, or the effect, that an audit event announces; "" if it is neither."""
     if event == "subprocess.Popen":
-        return _PROGRAMS[os.path.basename(arguments[1][0])]
+        return _PROGRAMS.get(os.path.basename(arguments[1][0]), START)  # or a hook itself, as a child
     if event == "http.client.send":
         return APPROVE if b"StartRequests" in arguments[1] else ""
     if event not in ("open", "os.mkdir", "os.remove", "os.rename"):

@@ -74,7 +74,9 @@ class RunsHarness:
         hook_runs: HookRuns | None = None,
     ) -> None:
         hook_runs = hook_runs or self.hook_runs
-        hook_runs.start(RunOrder(number, hook, input, variables or {}, limit, hook_runs.settings.kill_after))
+        order = RunOrder(number, hook, input, variables or {}, limit, hook_runs.settings.kill_after)
+        if not hook_runs.start_unit(order):
+            hook_runs.start_child(order)
 
     def result(self, number: int = 1, hook_runs: HookRuns | None = None) -> RunResult:
         ended = wait_until((hook_runs or self.hook_runs).collect_finished, f"the result of {number}")

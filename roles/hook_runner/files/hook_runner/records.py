@@ -15,7 +15,7 @@ STAGES = (PREPARE, EMERGENCY, STARTED, RECOVER)
 
 # states of a hook run
 STARTING = "starting"  # written before the unit is made; a process that finds no unit begins the run again
-RUNNING = "running"
+RUNNING = "running"  # a child counts as running before it begins
 OK = "ok"
 FAILED = "failed"  # exit status other than 0, ended by a signal of its own, or could not be started
 TIMEOUT = "timeout"  # ended at its time limit

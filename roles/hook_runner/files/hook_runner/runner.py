@@ -71,7 +71,7 @@ class Runner:
         own_name = known.name if known.is_of(store.boot) else ""
         self.machine = Machine(Host(settings, hooks, own_name, store.boot), store.records)
         for condition in store.conditions:
-            self.machine.runs.found(condition, clock.now(), runs.has_units)
+            self.machine.runs.found(condition, clock.now())
         self._adopt_runs()
         if settings.resource_name:
             self.name_resolved(settings.resource_name)
@@ -174,15 +174,18 @@ class Runner:
         kill_after = seconds_to_kill(record, run.limit, most) if record and run.is_cut_short else most
         log.debug("%s: it runs %s with the variables %s", run.title, hook.path, " ".join(sorted(variables)))
         memo = json.dumps(to_json(run)).encode("ascii")
+        order = RunOrder(run.number, hook, given, variables, run.seconds, kill_after, memo)
         try:
-            self._runs.start(RunOrder(run.number, hook, given, variables, run.seconds, kill_after, memo))
+            is_unit = self._runs.start_unit(order)
+            self.machine.runs.started(run.number)
+            if not is_unit:
+                self._write()  # systemd will not tell the next process that the child has begun
+                self._runs.start_child(order)
         except Stopping:
             self.machine.runs.lost(run.number, now)  # it has not begun
         except OSError as error:
             result = not_run(Cause.NOT_STARTED, f"it could not be started: {error}")
             self.machine.runs.ended(run.number, result, now)
-        else:
-            self.machine.runs.started(run.number)
 
     def _adopt_runs(self) -> None:
         """Take over the runs of an earlier daemon, also those that no record has."""
@@ -191,7 +194,7 @@ class Runner:
             if self._runs.adopt(run.number, run.stage, run.name, run.seconds):
                 self.machine.runs.started(run.number)
             else:
-                self.machine.runs.lost(run.number, now, self._runs.has_units)
+                self.machine.runs.lost(run.number, now)
         for lost in self._runs.find_lost(self.store.last_number):
             try:
                 found = from_json(HookRun, json.loads(lost.memo))

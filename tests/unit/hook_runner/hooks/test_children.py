@@ -78,6 +78,5 @@ def test_child_is_ended_at_its_limit(runs: RunsHarness) -> None:
 
 
 def test_no_run_of_an_earlier_daemon_is_found(runs: RunsHarness) -> None:
-    assert not runs.hook_runs.has_units
     assert runs.hook_runs.find_lost(0) == [] and not runs.hook_runs.adopt(1, "prepare", "10-hook", LONG)
     assert runs.hook_runs.obstacle(1) is None

@@ -37,7 +37,7 @@ run_directory, systemd, mark, path = sys.argv[1:5]
 runs = HookRuns(run_directory, Settings(environment={"MARK": mark}), systemd=Systemd(systemd))
 print("ready", flush=True)
 sys.stdin.readline()
-runs.start(RunOrder(1, Hook("prepare", "10-hook", path, HookSettings(), None), b"{}", {}, 30.0, 5.0, %r))
+runs.start_unit(RunOrder(1, Hook("prepare", "10-hook", path, HookSettings(), None), b"{}", {}, 30.0, 5.0, %r))
 print("started", flush=True)
 sys.stdin.read()
 """
@@ -253,7 +253,9 @@ def test_full_run_directory_delays_a_hook_and_then_it_runs_as_a_child(runs: Runs
         assert hook_runs.obstacle(40) == "room in /run"
         now[0] += 1
         assert hook_runs.obstacle(40) is None
-        hook_runs.start(RunOrder(1, hook, b"given ", {"EVENT_ID": "E-1"}, 40, 5.0))
+        order = RunOrder(1, hook, b"given ", {"EVENT_ID": "E-1"}, 40, 5.0)
+        assert not hook_runs.start_unit(order)
+        hook_runs.start_child(order)
         ((number, result),) = wait_until(hook_runs.collect_finished, "the result")
         assert (number, result.exit_status, result.output) == (1, 0, "given E-1\n")
         hook_runs.remove_collected()
@@ -274,7 +276,9 @@ def test_hook_whose_input_finds_no_room_in_the_run_directory_runs_as_a_child(run
     def work() -> None:
         hook_runs = HookRuns(str(disk), Settings(), systemd=Systemd(str(runs.systemd.folder)))
         assert hook_runs.obstacle(40) is None
-        hook_runs.start(RunOrder(1, hook, bytes(200_000), {}, 40, 5.0))
+        order = RunOrder(1, hook, bytes(200_000), {}, 40, 5.0)
+        assert not hook_runs.start_unit(order)
+        hook_runs.start_child(order)
         ((_number, result),) = wait_until(hook_runs.collect_finished, "the result")
         assert (result.exit_status, result.output.strip()) == (0, "200000")
         assert runs.systemd.units() == [] and list((disk / "runs").iterdir()) == []

@@ -144,7 +144,8 @@ def test_run_that_may_have_begun_as_a_child_was_interrupted() -> None:
     vm.read(event())
     assert vm.run is not None and vm.run.state == STARTING
     number, vm = vm.run.number, vm.restarted()
-    vm.machine.runs.lost(number, vm.now, has_units=False)
+    vm.machine.runs.found(Condition.BEHIND, vm.now)
+    vm.machine.runs.lost(number, vm.now)
     vm.seconds(1, event())
     assert (vm.begun, vm.prepared()) == ([], "failed")
 
@@ -177,7 +178,7 @@ def test_recovery_waits_for_documents_if_an_event_is_present() -> None:
     assert vm.begun == ["recover/10-join"]
 
 
-@pytest.mark.parametrize("condition", [Condition.STALE, Condition.UNREADABLE])
+@pytest.mark.parametrize("condition", Condition)
 def test_host_recovers_without_a_record_after_two_documents(condition: Condition) -> None:
     vm = Driver(DRAIN, hook("recover/10-join", types=("Freeze",)))
     vm.machine.runs.found(condition, vm.now)
@@ -185,14 +186,6 @@ def test_host_recovers_without_a_record_after_two_documents(condition: Condition
     assert vm.begun == []
     vm.seconds(1)
     assert vm.begun == ["recover/10-join"]
-
-
-@pytest.mark.parametrize("has_units", [True, False])
-def test_run_that_no_record_has_is_undone_if_no_unit_tells_of_it(has_units: bool) -> None:
-    vm = Driver(JOIN)
-    vm.machine.runs.found(Condition.BEHIND, vm.now, has_units)
-    vm.seconds(4)
-    assert vm.begun == ([] if has_units else ["recover/10-join"])
 
 
 @pytest.mark.parametrize("kind", [{"complete": False}, {"doubtful": ("e1",)}])

@@ -12,7 +12,6 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
 from typing import Callable, NamedTuple
 
 from hook_runner.config.settings import Settings
@@ -78,11 +77,6 @@ class HookRuns:
         self._held_until = float("-inf")
         self._waits_since = float("inf")
 
-    @property
-    def has_units(self) -> bool:
-        """Whether hooks run in units, which outlive this process."""
-        return self._systemd is not None
-
     def obstacle(self, seconds: float | None) -> str | None:
         """Return why no hook should be started now, to complete a clause with "waits for"; None if it may start.
 
@@ -105,20 +99,43 @@ class HookRuns:
             self._systemd.signal(unit, signal.SIGKILL)
         return reason if lost else None
 
-    def start(self, order: RunOrder) -> None:
-        """Run a hook. systemd ends it at its limit, also without the daemon.
+    def start_unit(self, order: RunOrder) -> bool:
+        """Run a hook in a unit; return False if systemd does not run, or has no room.
+
+        systemd ends the hook at its limit, also without the daemon.
 
         Raises:
             Stopping: the daemon or the host is to end; the hook has not run.
             OSError: the hook has not run.
         """
-        order = order._replace(environment=self._all_variables(order.environment))
-        run: Run | None = self._start_unit(order)
-        if run is None:
-            run = ChildRun.start(order, self._ends)
-            run.ends_at = self._clock() + order.limit
-        self._active[order.number] = run
-        self._look(run)
+        if self._systemd is None or not self._has_room():
+            return False
+        order = self._completed(order)
+        files = {"input": order.input, "environment": units.environment_file(order.environment)}
+        given = [self._path(order.number, kind) for kind in files]
+        try:
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            for kind, data in {**files, "memo": order.memo}.items():
+                descriptor = os.open(self._path(order.number, kind), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+                with open(descriptor, "wb") as file:
+                    file.write(data)
+            name = self._systemd.start(order, *given)
+        except OSError as error:
+            had_room = self._has_room()  # with these files in it
+            self._unlink(order.number)
+            if isinstance(error, Stopping):
+                self._held_until = self._clock() + HOLD
+            elif not had_room:
+                return False
+            raise
+        self._watch(order.number, UnitRun(self._systemd, name, self._ends, order.limit))
+        return True
+
+    def start_child(self, order: RunOrder) -> None:
+        """Run a hook as a child of this process. Raises OSError if it has not run."""
+        run = ChildRun.start(self._completed(order), self._ends)
+        run.ends_at = self._clock() + order.limit
+        self._watch(order.number, run)
 
     def adopt(self, number: int, stage: str, hook: str, limit: float) -> bool:
         """Watch a run of an earlier daemon; return False if systemd has no unit of it.
@@ -233,29 +250,6 @@ class HookRuns:
             self.collect_finished()
             time.sleep(AT_ONCE)
 
-    def _start_unit(self, order: RunOrder) -> UnitRun | None:
-        """Start the unit of a run; return None if systemd does not run, or has no room. Raises Stopping, OSError."""
-        if self._systemd is None or not self._has_room():
-            return None
-        files = {"input": order.input, "environment": units.environment_file(order.environment)}
-        given = [self._path(order.number, kind) for kind in files]
-        try:
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
-            for kind, data in {**files, "memo": order.memo}.items():
-                descriptor = os.open(self._path(order.number, kind), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-                with open(descriptor, "wb") as file:
-                    file.write(data)
-            name = self._systemd.start(order, *given)
-        except OSError as error:
-            had_room = self._has_room()  # with these files in it
-            self._unlink(order.number)
-            if isinstance(error, Stopping):
-                self._held_until = self._clock() + HOLD
-            elif not had_room:
-                return None
-            raise
-        return UnitRun(self._systemd, name, self._ends, order.limit)
-
     def _has_room(self) -> bool:
         """Return True if systemd and this daemon can write the files of a unit."""
         folder = os.path.dirname(self._folder)
@@ -267,6 +261,10 @@ class HookRuns:
             if is_read_only or not has_files or space.f_bavail * space.f_frsize < ROOM:
                 return False
         return True
+
+    def _watch(self, number: int, run: Run) -> None:
+        self._active[number] = run
+        self._look(run)
 
     def _look(self, run: Run) -> None:
         run.look()
@@ -285,9 +283,11 @@ class HookRuns:
     def _path(self, number: int, kind: str) -> str:
         return os.path.join(self._folder, f"{number}.{kind}")
 
-    def _all_variables(self, variables: Mapping[str, str]) -> dict[str, str]:
+    def _completed(self, order: RunOrder) -> RunOrder:
+        """Return the order with the variables that all hooks have."""
         try:
             home = pwd.getpwuid(os.geteuid()).pw_dir
         except KeyError:
             home = "/"
-        return {"PATH": PATH, "LANG": "C.UTF-8", "HOME": home, **self.settings.environment, **variables}
+        usual = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": home, **self.settings.environment}
+        return order._replace(environment={**usual, **order.environment})

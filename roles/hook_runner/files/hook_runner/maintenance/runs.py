@@ -44,7 +44,7 @@ class Runs:
                 maintenance.runs.remove(each)
 
     def started(self, number: int) -> None:
-        """Note that the unit of a run exists."""
+        """Note that the unit of a run exists, or that it is about to begin as a child."""
         run = self._open(number)
         if run is not None and run.state == STARTING:
             run.state, self._records.has_changed = RUNNING, True
@@ -68,15 +68,15 @@ class Runs:
         record = maintenance.event(run.event)
         self._records.note(now, "hook-ended", f"{run.title} {run.state}{reason}", record, level)
 
-    def lost(self, number: int, now: datetime, has_units: bool = True) -> None:
+    def lost(self, number: int, now: datetime) -> None:
         """Note that systemd has no unit of a run: it never began, or it was interrupted.
 
-        Where hooks do not run in units, one that was starting may have begun.
+        One that was starting may have begun as a child if the records are behind.
         """
         run, maintenance = self._open(number), self._records.maintenance
         if run is None or maintenance is None:
             return
-        if run.state == STARTING and run.boot == self._boot and has_units:
+        if run.state == STARTING and run.boot == self._boot and not run.may_be_ended:
             maintenance.runs.remove(run)
             self._records.note(now, "hook-ended", f"{run.title} had not begun", maintenance.event(run.event))
         else:
@@ -92,16 +92,13 @@ class Runs:
             maintenance.may_lack_events = self._records.has_changed = True
             self._records.number_used(run.number)
 
-    def found(self, condition: Condition, now: datetime, has_units: bool = True) -> None:
+    def found(self, condition: Condition, now: datetime) -> None:
         """Note the condition of the records, before anything else.
 
         Records that are behind may lack events and runs. After a reboot no success in them counts: the host may have
-        recovered since. Therefore the host recovers also without a record, unless documents list an event. In the same
-        boot that is not necessary if hooks run in units: `adopt` gets each run that no record has. The process before
-        may have been ending a run that has not ended in them.
+        recovered since. Therefore the host recovers also without a record, unless documents list an event. The process
+        before may have been ending a run that has not ended in them.
         """
-        if condition is Condition.BEHIND and self._records.maintenance is None and has_units:
-            return
         maintenance = self._records.opened(now)
         maintenance.may_lack_events = self._records.has_changed = True
         for run in maintenance.runs:

@@ -106,7 +106,9 @@ def _run(settings: Settings, hook: Hook, number: int, input: bytes, variables: d
     is_usable = os.access(usual, os.W_OK | os.X_OK) and location_problem(usual, trusted_owners()) is None
     with tempfile.TemporaryDirectory(prefix="try-", dir=usual if is_usable else None) as folder:
         runs = HookRuns(folder, settings, systemd=systemd if systemd.has_units() else None)
-        runs.start(RunOrder(number, hook, input, variables, limit, settings.kill_after))
+        order = RunOrder(number, hook, input, variables, limit, settings.kill_after)
+        if not runs.start_unit(order):
+            runs.start_child(order)
         finished = runs.collect_finished()
         while not finished:
             select.select([runs], [], [], CHECK_INTERVAL)
