@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from hook_runner.hooks.discovery import Hook
 from hook_runner.maintenance.record import ApprovalRequest
-from hook_runner.records import EMERGENCY, FAILED, OK, PREPARE, RECOVER, STARTED, TIMEOUT
+from hook_runner.records import EMERGENCY, FAILED, INTERRUPTED, OK, PREPARE, RECOVER, STARTED, TIMEOUT
 from maintenance_world.azure import ADVICE, OWN, TYPES, date_at, second_of
 from maintenance_world.units import Unit
 
@@ -257,7 +257,7 @@ class Evidence:
     def prepared_by(self, hook: Hook, key: str, event_type: str, is_strict: bool = False) -> bool:
         """Return True if a prepare hook has succeeded for an event, and nothing has undone it since.
 
-        Without `is_strict`, a failure that is ignored counts, too.
+        An interruption that is ignored and not repeated counts, too, and without `is_strict` each ignored failure.
         """
         for serial in self.since_recovery:
             start, result = self.starts[serial], self.results.get(serial)
@@ -266,18 +266,25 @@ class Evidence:
             is_in_force = start.boot == self._world.boot or hook.settings.persists
             if result == OK and is_in_force and counts_for(start.event_type, event_type):
                 return True
-            is_ignored = hook.settings.on_failure == "ignore" and result in (FAILED, TIMEOUT) and start.key == key
-            if is_ignored and not is_strict:
+            if hook.settings.on_failure != "ignore" or start.key != key:
+                continue
+            is_repeated = hook.settings.rerun or (is_strict and start.second <= self.gap_at.get(key, -1))
+            if (result == INTERRUPTED and not is_repeated) or (result in (FAILED, TIMEOUT) and not is_strict):
                 return True
         return False
 
     def is_prepared(self, key: str, event_type: str, is_strict: bool = False) -> bool:
         """Return True if each prepare hook for an event has succeeded, as `prepared_by` has it."""
         return all(
-            self.prepared_by(hook, key, event_type, is_strict)
-            or (not is_strict and hook.problem is not None and hook.settings.on_failure == "ignore")
+            self.prepared_by(hook, key, event_type, is_strict) or (not is_strict and self._may_be_ignored(hook))
             for hook in self.hooks(PREPARE, event_type)
         )
+
+    def _may_be_ignored(self, hook: Hook) -> bool:
+        """Return True if a hook may have failed without a run, which is ignored."""
+        # the records may have its start, which the kill of the daemon prevented
+        is_interrupted = not hook.settings.rerun and (self._world.boot > 1 or self.unwritten[0] >= 0)
+        return hook.settings.on_failure == "ignore" and (hook.problem is not None or is_interrupted)
 
     def _is_held(self, event: ScheduledEvent, second: int) -> bool:
         most = self._world.plan.rule.hold_above

@@ -116,14 +116,18 @@ def test_failure_that_is_ignored_counts_for_its_event_alone() -> None:
     assert vm.begun == ["prepare/10-drain"] * 2
 
 
+@pytest.mark.parametrize(("on_failure", "prepared", "sent"), [("continue", "failed", []), ("ignore", "ok", ["e1"])])
 @pytest.mark.parametrize(("rerun", "times"), [(True, 3), (False, 1)])
-def test_interrupted_hook_runs_three_times_at_most_or_once_if_it_must_not_run_again(rerun: bool, times: int) -> None:
-    vm = Driver(hook("prepare/10-drain", rerun=rerun))
+def test_interrupted_hook_runs_three_times_at_most_or_once_if_it_must_not_run_again(
+    rerun: bool, times: int, on_failure: str, prepared: str, sent: list[str]
+) -> None:
+    vm = Driver(hook("prepare/10-drain", rerun=rerun, on_failure=on_failure))
     vm.read(event())
     for _ in range(times):
+        assert (vm.prepared(), vm.sent) == ("running", [])
         vm.end_hook(INTERRUPTED)
         vm.seconds(1, event())
-    assert (len(vm.begun), vm.prepared()) == (times, "failed")
+    assert (len(vm.begun), vm.prepared(), vm.sent) == (times, prepared, sent)
 
 
 def test_preempt_ends_a_drain_in_the_first_half_of_its_time() -> None:

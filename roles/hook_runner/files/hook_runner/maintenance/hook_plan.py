@@ -30,7 +30,6 @@ from hook_runner.records import (
     INTERRUPTED,
     LOST,
     OK,
-    OPEN_STATES,
     PREPARE,
     RECOVER,
     STARTED,
@@ -182,14 +181,19 @@ class HookPlan:
         runs = self._runs_of(hook, record)
         if not runs:
             return True
-        last = runs[-1]
-        if record.is_started or last.state in (FAILED, TIMEOUT, *OPEN_STATES) or len(runs) >= MAX_ATTEMPTS:
+        if record.is_started or runs[-1].is_open or self._had_last_run(hook, record):
             return False
-        if last.state == INTERRUPTED:
-            return hook.settings.rerun
-        if last.state == CUT:  # by a NotBefore; there is time again if that has moved or passed, or the clock was wrong
+        if runs[-1].state == CUT:  # by a NotBefore that may have moved or passed, or the clock was wrong
             return (self._seconds_left(record) or 0.0) > _LEFT_AFTER_CUT
         return True  # another event ended it, or it succeeded for a type that was less severe
+
+    def _had_last_run(self, hook: Hook, record: EventRecord) -> bool:
+        """Return True if a prepare hook has ended for an event, and will not be repeated for it."""
+        runs = self._runs_of(hook, record)
+        if not runs or runs[-1].is_open:
+            return False
+        is_final = (FAILED, TIMEOUT) if hook.settings.rerun else (FAILED, TIMEOUT, INTERRUPTED)
+        return runs[-1].state in is_final or len(runs) >= MAX_ATTEMPTS
 
     def _at_start(self, record: EventRecord) -> Iterator[Hook]:
         """Yield the hooks that are to run because the event has started: each once, or again if it was interrupted."""
@@ -324,13 +328,9 @@ class HookPlan:
 
     def _has_succeeded(self, hook: Hook, record: EventRecord) -> bool:
         """Return True if a success of a prepare hook counts for an event, or its failure is ignored."""
-        for run in self._in_force[PREPARE]:
-            if run.state == OK and self._would_count(run, hook, record):
-                return True
-            is_ignored = hook.settings.on_failure == "ignore" and run.state in (FAILED, TIMEOUT)
-            if is_ignored and (run.name, run.event) == (hook.name, record.number):
-                return True
-        return False
+        if any(run.state == OK and self._would_count(run, hook, record) for run in self._in_force[PREPARE]):
+            return True
+        return hook.settings.on_failure == "ignore" and self._had_last_run(hook, record)
 
     def _failed_without_hook(self, record: EventRecord) -> list[HookRun]:
         """Return the runs that have failed for an event of this type whose hooks are not in force any more."""
