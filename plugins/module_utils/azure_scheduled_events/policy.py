@@ -233,8 +233,7 @@ def _rule(data: Any, location: SourceLocation) -> _Rule:
     _check_keys(data, RULE_KEYS, location)
     if "approve" in data and "hold" in data:
         raise PolicyError(f"{location.at('hold')}: approve and hold exclude each other; remove one")
-    when = data.get("when")
-    when = {} if when is None else when
+    when = {} if data.get("when") is None else data["when"]
     _check_keys(when, tuple(CONDITIONS), location.at("when"))
     conditions, warnings = [], []
     for condition, value in when.items():
@@ -274,6 +273,7 @@ def _parsed(parse: Callable[[Any], T], value: Any, location: SourceLocation) -> 
 
 def _check_keys(data: Any, known: tuple[str, ...], location: SourceLocation) -> None:
     if not isinstance(data, dict):
-        raise PolicyError(f"{location}: expected a mapping, not {data!r}")
+        problem = "it is empty" if data is None else f"expected a mapping, not {data!r}"
+        raise PolicyError(f"{location}: {problem}; write some of the keys {', '.join(known)}")
     for key in data:
         _parsed(lambda given: check_key(given, known), key, location.at(key))

@@ -172,7 +172,7 @@ def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path) -> None:
         ("policy:\n  rules:\n  - when: {tipe: 1}\n", "3: policy.rules[0].when.tipe: unknown key 'tipe'; did you mean"),
         ("policy: {}\n", "1: policy: expected either preset or rules"),
         ("policy: []\n", "1: policy: expected a preset's name or a mapping with rules, not a list"),
-        ("policy:\n", "1: policy: expected a mapping"),
+        ("policy:\n", "1: policy: it is empty; write some of the keys name, preset, rules"),
         ("hooks: [10-x]\n", "1: hooks: expected a mapping of keys, not ['10-x']"),
         ("hooks:\n  10-x:\n    types: [Rebot]\n", "3: hooks.10-x.types: unknown event type 'Rebot'; did you mean"),
         ("hooks:\n  Prepare/10-x: {}\n", "2: hooks.Prepare/10-x: unknown stage 'Prepare'; did you mean prepare?"),
@@ -187,7 +187,7 @@ def test_a_policy_may_be_the_name_of_a_preset(tmp_path: Path) -> None:
         ("hooks: {10-x: {unit: {Nice: true}}}\n", "1: hooks.10-x.unit.Nice: expected a text or a number, not True"),
         ("hooks: {10-x: {unit: {Nice: [1]}}}\n", "1: hooks.10-x.unit.Nice: expected a text or a number, not [1]"),
         ("interval: [\n", "2: not YAML"),
-        ("---\n", "2: expected a mapping of keys, not None"),
+        ("---\n", "2: it is empty; write keys with their values, or remove it"),
         ("interval: &a [*a]\n", "1: an alias refers to this value"),
     ],
 )

@@ -52,7 +52,8 @@ def read(schema: Schema, value: Any, location: SourceLocation, problems: list[st
         if not isinstance(schema, Keys):
             return schema(value)
         if not isinstance(value, dict):
-            raise ValueError(f"expected a mapping of keys, not {value!r}")
+            problem = "it is empty" if value is None else f"expected a mapping of keys, not {value!r}"
+            raise ValueError(f"{problem}; write keys with their values, or remove it")
     except PolicyError as error:  # it has the location
         problems.append(str(error))
         return None

@@ -48,7 +48,7 @@ def test_a_file_is_read(tmp_path):
 @pytest.mark.parametrize(
     "text, complaint",
     [
-        ("", "p.yml: expected a mapping, not None"),
+        ("", "p.yml: it is empty; write some of the keys name, preset, rules$"),
         (
             "rules:\n- when:\n    tipe: Freeze\n",
             r"p.yml:3: rules\[0\].when.tipe: unknown key 'tipe'; did you mean type\?",
