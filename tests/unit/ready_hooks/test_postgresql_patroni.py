@@ -8,15 +8,20 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import time
 
 import pytest
 
-from ready_hooks.core.errors import HookError
+from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.hook import WARNING
 from support.ready_hooks.hook_host import HookHost
 
 USER = pwd.getpwuid(os.geteuid()).pw_name
 OTHER = {"Member": "db2", "Role": "Leader", "State": "running"}
+PAIR = [
+    {"Member": "db1", "Role": "Leader", "State": "running"},
+    {"Member": "db2", "Role": "Replica", "State": "streaming", "Lag in MB": 0},
+]
 OWN = {"Member": "db1", "Role": "Replica", "State": "streaming", "Lag in MB": 0}
 # the unit runs while the file has "active"
 SYSTEMCTL = """case $* in
@@ -65,3 +70,31 @@ def test_check_names_the_units_that_stop_with_patroni(host: HookHost, stop: bool
     hook = host.hook("postgresql", patroni="/etc/patroni/config.yml", member="db1", user=USER, stop=stop)
     warnings = [finding.text for finding in hook.check() if finding.severity == WARNING]
     assert ["patroni.service: systemd stops shop.service with it" in text for text in warnings] == [True] * stop
+
+
+@pytest.mark.parametrize(
+    ("seconds", "problem"),
+    [
+        (11, "^db2: only 10 s are left for a switchover, which has not begun"),
+        (12, "^db2: it did not become the leader"),
+    ],
+)
+def test_switchover_begins_and_asks_for_the_leader_only_while_it_has_time(
+    host: HookHost, capsys: pytest.CaptureFixture[str], seconds: float, problem: str
+) -> None:
+    host.program("patronictl", f"case $* in *switchover*) touch $FOLDER/begun;; *) echo '{json.dumps(PAIR)}';; esac")
+    hook = host.hook("postgresql", seconds, patroni="/etc/patroni/config.yml", member="db1", user=USER)
+    with pytest.raises(HookError, match=problem):
+        hook.prepare()
+    assert ((host.folder / "begun").exists(), capsys.readouterr().err) == (seconds == 12, "")
+    assert host.record("postgresql").load() is None
+
+
+def test_switchover_that_has_not_ended_is_remembered(host: HookHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: real() * 8)
+    host.program("patronictl", f"case $* in *switchover*) exec sleep 60;; *) echo '{json.dumps(PAIR)}';; esac")
+    hook = host.hook("postgresql", 12, patroni="/etc/patroni/config.yml", member="db1", user=USER)
+    with pytest.raises(OutOfTime, match="switchover"):
+        hook.prepare()
+    assert host.record("postgresql").load() == {"was_leader": True}

@@ -9,9 +9,9 @@ from typing import Any
 
 from ready_hooks.core import commands
 from ready_hooks.core.commands import Result
-from ready_hooks.core.errors import HookError
+from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, Run
-from ready_hooks.hooks.postgresql import members
+from ready_hooks.hooks.postgresql import members, switchover
 from ready_hooks.hooks.postgresql.members import Member
 from ready_hooks.hooks.postgresql.server import Server, variables
 from ready_hooks.hooks.postgresql.unit import Unit
@@ -76,11 +76,14 @@ class Patroni:
         name, reasons = members.candidate(found, own, self._options["candidate"], self._options["most_lag"])
         if name is None:
             raise HookError(own, f"no member can take over: {reasons}", "repair the cluster; nothing was changed")
+        switchover.ensure_time(self._run.deadline, name)
         is_new = not data
         data["was_leader"] = True
         self._run.remember(data)
         try:
             self._run.act(f"switch over from {own} to {name}", self._switch, own, name)
+        except OutOfTime:
+            raise  # Patroni may still do it
         except HookError:
             if is_new and self._leader() == own:
                 self._run.forget()
@@ -89,12 +92,14 @@ class Patroni:
     def _switch_back(self) -> None:
         own, leader = self._name(), self._leader()
         if leader is not None and leader != own:
+            switchover.ensure_time(self._run.deadline, own)
             self._run.act(f"switch back from {leader} to {own}", self._switch, leader, own)
 
     def _switch(self, leader: str, name: str) -> None:
         arguments = ["switchover", "--leader", leader, "--candidate", name, "--force"]
-        result = self._patronictl(*arguments)
-        if not self._run.deadline.wait_until(lambda: self._leader() == name, 30.0 if result.status else None):
+        limit = self._run.deadline.wait_limit  # each leaves time for the last question about the leader
+        result = self._patronictl(*arguments, most=limit(None))
+        if not self._run.deadline.wait_until(lambda: self._leader() == name, limit(30.0 if result.status else None)):
             raise HookError(name, f"it did not become the leader: {result.reason}", "look at the log of Patroni")
 
     def _leader(self) -> str | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError, OutOfTime
 from ready_hooks.hooks.postgresql import conninfo, replica, wal
 from ready_hooks.hooks.postgresql.decision import Phase, State
@@ -36,6 +37,14 @@ def ensure_ready(pair: Pair, other: Server) -> str:
         raise HookError(pair.own.title, "no replica streams from it", "repair the replication")
     _test_way_back(pair, system)
     return system
+
+
+def ensure_time(deadline: Deadline, title: str) -> None:
+    """Raise OutOfTime if too little time is left to switch over to this server or member."""
+    left = deadline.left()
+    if left < _LEAST:
+        problem = f"only {left:.0f} s are left for a switchover, which has not begun"
+        raise OutOfTime(title, problem, "set a longer timeout for the hook")
 
 
 def _test_way_back(pair: Pair, system: str) -> None:
@@ -119,10 +128,7 @@ class Switchover:
     def _ensure_ready(self) -> None:
         """Raise HookError if the other server cannot take over now, or the time is too short."""
         ensure_ready(self._pair, self._other)
-        left = self._run.deadline.left()
-        if left < _LEAST:
-            problem = f"only {left:.0f} s are left for a switchover; nothing was changed"
-            raise OutOfTime(self._other.title, problem, "set a longer timeout for the hook")
+        ensure_time(self._run.deadline, self._other.title)
 
     def _verify(self) -> None:
         own = self._pair.instance.control_data()
