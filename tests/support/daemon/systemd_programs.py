@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 from support.daemon.hook_scripts import is_alive
@@ -57,6 +58,11 @@ class SystemdPrograms:
     def refuse(self, reason: str) -> None:
         """Refuse each unit with this reason; "" to accept them again."""
         self._set("refusal", reason)
+
+    def execute_again(self, seconds: float) -> None:
+        """Take no question for some seconds, as `systemctl daemon-reexec` does."""
+        (self.folder / "away").touch()
+        threading.Timer(seconds, (self.folder / "away").unlink).start()
 
     def set_unit_state(self, unit: str, active: str, sub: str) -> None:
         """Let `systemctl show` print this state of a unit without processes."""

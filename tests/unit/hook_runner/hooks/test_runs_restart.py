@@ -13,7 +13,8 @@ import time
 
 import pytest
 
-from hook_runner.config.settings import Settings
+from hook_runner.config.settings import HookSettings, Settings
+from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.one_run import RunOrder
 from hook_runner.hooks.runs import HookRuns, LostRun
 from hook_runner.hooks.systemd import Stopping, Systemd
@@ -206,6 +207,16 @@ def test_unit_that_systemd_refuses_is_not_started(runs: RunsHarness) -> None:
     with pytest.raises(OSError, match="MemoryMax=lots"):
         runs.start(runs.hook("exit 0\n", unit={"MemoryMax": "lots"}))
     assert runs.files() == [] and runs.systemd.units() == []
+
+
+def test_hook_starts_and_goes_on_while_systemd_executes_itself_again(runs: RunsHarness) -> None:
+    runs.systemd.execute_again(0.5)
+    runs.start(Hook("prepare", "10-hook", waiting(runs), HookSettings(), None))
+    assert runs.systemd.units() == [UNIT]
+    runs.systemd.execute_again(0.5)
+    assert adopted(runs, runs.restarted()) and runs.hook_runs.collect_finished() == []
+    (runs.folder / "go").touch()
+    assert runs.result().exit_status == 0
 
 
 def test_interpreter_that_is_missing_is_the_reason_of_the_failure(runs: RunsHarness) -> None:

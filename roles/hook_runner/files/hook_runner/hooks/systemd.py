@@ -9,6 +9,7 @@ import os
 import select
 import shutil
 import subprocess
+import time
 from typing import Sequence
 
 from hook_runner.hooks import units
@@ -17,6 +18,8 @@ from hook_runner.hooks.units import UnitState
 
 # seconds that systemd may take to answer; while it reloads all units, an answer takes almost one second
 ANSWER_TIMEOUT = 5.0
+# seconds between two questions to a systemd that takes none
+ASKING_PAUSE = 0.1
 # lines of the journal that are read for the end of a hook's output
 OUTPUT_LINES = 100
 _END = '"$0" stop -- "$1"; "$0" reset-failed -- "$1"'
@@ -47,17 +50,18 @@ class Systemd:
         """
         name = units.unit_name(order.hook.stage, order.hook.name, order.number)
         more = [f"StandardInput=file:{input_file}", f"EnvironmentFile={environment_file}"]
-        done = self._start(name, [*units.properties(order, name, self._known_version()), *more], order.hook.path)
-        if done.returncode:
-            state = self.states(name).get(name)
-            if state is not None and not state.exists:
-                # without an answer in time: a start waits until systemd has ended the daemon, if it is to do so
-                self._call("systemctl", "stop", "--no-block", "--", name)
-                daemon = self.states(units.DAEMON).get(units.DAEMON)
-                if self._host_state() == "stopping" or (daemon is not None and daemon.active == "deactivating"):
-                    raise Stopping("systemd is ending the daemon or the host")
-                raise OSError(_reason(done))
-        return name
+        properties = [*units.properties(order, name, self._known_version()), *more]
+        for _attempt in range(2):  # the first one fails while systemd executes itself again
+            done = self._start(name, properties, order.hook.path)
+            state = self._answered(name) if done.returncode else None
+            if state is None or state.exists:
+                return name
+            # without an answer in time: a start waits until systemd has ended the daemon, if it is to do so
+            self._call("systemctl", "stop", "--no-block", "--", name)
+            daemon = self.states(units.DAEMON).get(units.DAEMON)
+            if self._host_state() == "stopping" or (daemon is not None and daemon.active == "deactivating"):
+                raise Stopping("systemd is ending the daemon or the host")
+        raise OSError(_reason(done))
 
     def limits_problem(self, order: RunOrder) -> str | None:
         """Return why systemd would refuse the unit of this run, or None. Starts /bin/true in such a unit."""
@@ -92,6 +96,13 @@ class Systemd:
     def _start(self, name: str, properties: Sequence[str], path: str) -> subprocess.CompletedProcess[bytes]:
         words = [f"--unit={name}", *(f"--property={each}" for each in properties)]
         return self._call("systemd-run", "--quiet", "--no-ask-password", *words, "--", path)
+
+    def _answered(self, name: str) -> UnitState | None:
+        """Return the state of a unit when systemd answers; None if it does not in time."""
+        end = time.monotonic() + ANSWER_TIMEOUT
+        while (state := self.states(name).get(name)) is None and time.monotonic() < end:
+            time.sleep(ASKING_PAUSE)
+        return state
 
     def _host_state(self) -> str:
         return self._call("systemctl", "is-system-running").stdout.decode("ascii", "replace").strip()
