@@ -64,6 +64,10 @@ class SystemdPrograms:
         (self.folder / "away").touch()
         threading.Timer(seconds, (self.folder / "away").unlink).start()
 
+    def start_services_again(self) -> None:
+        """Give the target of all services another invocation, as `systemctl soft-reboot` does."""
+        self._set("services", "2")
+
     def set_unit_state(self, unit: str, active: str, sub: str) -> None:
         """Let `systemctl show` print this state of a unit without processes."""
         folder = self.folder / "units" / unit

@@ -105,6 +105,23 @@ def test_hook_that_runs_is_left_to_the_next_process(azure: Azure, make_daemon: M
     assert vm.harness.ran() == ["prepare/10-a"] and azure.approvals() == [("vm1", event)]
 
 
+@needs_units
+def test_preparation_outlives_a_restart_of_the_daemon_and_no_soft_reboot(azure: Azure, make_daemon: MakeDaemon) -> None:
+    vm = make_daemon(policy="observe")
+    vm.harness.hook("prepare/10-a")
+    azure.schedule("Reboot", hold=True)
+    prepared = "STATUS=watching as vm1: prepared; Reboot Scheduled"
+    for times, ran in ((1, 1), (2, 1), (3, 2)):
+        if times == 2:
+            vm.harness.systemd.execute_again(1.0)
+        if times == 3:
+            vm.harness.systemd.start_services_again()
+        vm.start()
+        vm.wait(lambda times=times: vm.times_notified(prepared) == times)  # type: ignore[misc]
+        assert vm.harness.ran() == ["prepare/10-a"] * ran
+        vm.stop()
+
+
 @pytest.mark.all
 def test_polling_goes_on_while_a_hook_hangs(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()

@@ -12,6 +12,7 @@ import subprocess
 import time
 from typing import Sequence
 
+from azure_scheduled_events.boot import boot_id
 from hook_runner.hooks import units
 from hook_runner.hooks.one_run import Run, RunOrder, tail_of
 from hook_runner.hooks.units import UnitState
@@ -41,6 +42,14 @@ class Systemd:
         has_program = shutil.which("systemctl", path=self._folder or None) is not None
         return os.geteuid() == 0 and has_program and self._host_state() != "offline"
 
+    def boot(self) -> str:
+        """Return what identifies the present start of all services.
+
+        That is the boot of the host, or a later `systemctl soft-reboot`, which keeps the boot id of the kernel.
+        """
+        found = self._answered("show", "--property=InvocationID", "--value", "--", "basic.target").stdout
+        return f"{boot_id()}-{found.decode('ascii', 'replace').strip()}"
+
     def start(self, order: RunOrder, input_file: str, environment_file: str) -> str:
         """Start the unit of a run, and return its name.
 
@@ -53,7 +62,7 @@ class Systemd:
         properties = [*units.properties(order, name, self._known_version()), *more]
         for _attempt in range(2):  # the first one fails while systemd executes itself again
             done = self._start(name, properties, order.hook.path)
-            state = self._answered(name) if done.returncode else None
+            state = _states(self._answered("show", units.SHOW, "--", name)).get(name) if done.returncode else None
             if state is None or state.exists:
                 return name
             # without an answer in time: a start waits until systemd has ended the daemon, if it is to do so
@@ -72,11 +81,7 @@ class Systemd:
 
     def states(self, *names: str) -> dict[str, UnitState]:
         """Return the states of these units by name; a name may be a pattern. Empty if systemd does not answer."""
-        done = self._call("systemctl", "show", units.SHOW, "--", *names)
-        try:
-            return units.parse_states(done.stdout.decode("utf-8", "replace")) if not done.returncode else {}
-        except (KeyError, ValueError):
-            return {}
+        return _states(self._call("systemctl", "show", units.SHOW, "--", *names))
 
     def signal(self, name: str, number: int) -> None:
         """Send a signal to all processes of a unit."""
@@ -97,12 +102,12 @@ class Systemd:
         words = [f"--unit={name}", *(f"--property={each}" for each in properties)]
         return self._call("systemd-run", "--quiet", "--no-ask-password", *words, "--", path)
 
-    def _answered(self, name: str) -> UnitState | None:
-        """Return the state of a unit when systemd answers; None if it does not in time."""
+    def _answered(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        """Run systemctl until systemd answers, at most for ANSWER_TIMEOUT."""
         end = time.monotonic() + ANSWER_TIMEOUT
-        while (state := self.states(name).get(name)) is None and time.monotonic() < end:
+        while (done := self._call("systemctl", *arguments)).returncode and time.monotonic() < end:
             time.sleep(ASKING_PAUSE)
-        return state
+        return done
 
     def _host_state(self) -> str:
         return self._call("systemctl", "is-system-running").stdout.decode("ascii", "replace").strip()
@@ -155,6 +160,13 @@ class UnitRun(Run):
     def end(self) -> subprocess.Popen[bytes]:
         """Let systemd end what is left of the unit, and forget it."""
         return self._systemd.end(self._name)
+
+
+def _states(done: subprocess.CompletedProcess[bytes]) -> dict[str, UnitState]:
+    try:
+        return units.parse_states(done.stdout.decode("utf-8", "replace")) if not done.returncode else {}
+    except (KeyError, ValueError):
+        return {}
 
 
 def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
