@@ -57,12 +57,12 @@ class Disk:
     def open(self) -> Maintenance | None:
         """Return the open maintenance; ValueError if it is damaged."""
         try:
-            return record_files.read_maintenance(str(self.folder / record_files.OPEN))
+            return record_files.read(Maintenance, str(self.folder / record_files.OPEN))
         except FileNotFoundError:
             return None
 
     def state(self) -> State:
-        return record_files.read_state(str(self.folder / record_files.STATE))[0]
+        return record_files.read(State, str(self.folder / record_files.STATE))
 
     def closed(self) -> list[Maintenance]:
         """Return the maintenances that are closed, oldest first."""

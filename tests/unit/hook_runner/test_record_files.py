@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hook_runner import record_files
-from hook_runner.maintenance.record import State
+from hook_runner.maintenance.record import Maintenance, State
 from hook_runner.maintenance.record_json import to_json
 from hook_runner.record_files import HISTORY, OPEN, name_of
 from support.daemon.child_processes import in_child
@@ -39,7 +39,7 @@ def test_odd_texts_are_read_as_they_were_written(tmp_path: Path, odd: str) -> No
     maintenance.timeline[0] = maintenance.timeline[0]._replace(detail=odd)
     path = str(tmp_path / "file")
     record_files.write(path, to_json(maintenance))
-    assert record_files.read_maintenance(path) == maintenance
+    assert record_files.read(Maintenance, path) == maintenance
 
 
 def test_history_is_newest_first_and_limited(tmp_path: Path) -> None:

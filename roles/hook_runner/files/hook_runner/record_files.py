@@ -12,16 +12,18 @@ import json
 import os
 import stat
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from azure_scheduled_events import durable_file
-from hook_runner.maintenance.record import Maintenance, Memory, State
+from hook_runner.maintenance.record import Maintenance, State
 from hook_runner.maintenance.record_json import from_json
 from hook_runner.permissions import trusted_owners
 
 OPEN, STATE, HISTORY = "maintenance.json", "state.json", "history"
 # a file of another version cannot be read
 VERSION = 1
+
+_Record = TypeVar("_Record", Maintenance, State)
 
 
 class Stored(NamedTuple):
@@ -55,9 +57,9 @@ def stored(directory: str, most: int | None = None) -> Stored:
         path = os.path.join(directory, name)
         try:
             if name == STATE:
-                state, _memory = read_state(path)
+                state = read(State, path)
             else:
-                maintenance = read_maintenance(path)
+                maintenance = read(Maintenance, path)
                 by_number[maintenance.number] = maintenance
         except FileNotFoundError:
             pass  # there is none, or it was the oldest one
@@ -80,8 +82,8 @@ def numbers(path: str) -> list[int]:
     return sorted(int(stem) for stem in stems if stem.isdecimal())
 
 
-def read(path: str) -> dict[str, Any]:
-    """Return the content of a file, without its version.
+def read(kind: type[_Record], path: str) -> _Record:
+    """Return the content of a file.
 
     Raises:
         OSError: it cannot be read.
@@ -98,19 +100,7 @@ def read(path: str) -> dict[str, Any]:
     version = data.pop("version", None)
     if version != VERSION:
         raise ValueError(f"it has version {version!r}, and this program knows version {VERSION} only")
-    return data
-
-
-def read_maintenance(path: str) -> Maintenance:
-    """Return the content of the file of a maintenance. Raises as `read`."""
-    return from_json(Maintenance, read(path))
-
-
-def read_state(path: str) -> tuple[State, Memory]:
-    """Return the content of the file of the state. Raises as `read`."""
-    data = read(path)
-    memory = from_json(Memory, {name: data.pop(name, ()) for name in Memory._fields})
-    return from_json(State, data), memory
+    return from_json(kind, data)
 
 
 def write(path: str, data: Mapping[str, Any]) -> None:

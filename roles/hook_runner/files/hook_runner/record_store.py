@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 from datetime import datetime
+from functools import partial
 from typing import Any, Callable, TypeVar
 
 from azure_scheduled_events import durable_file
@@ -19,7 +20,7 @@ from azure_scheduled_events.tracking import Tracker
 from hook_runner import record_files
 from hook_runner.clock import wall_clock
 from hook_runner.maintenance.open_records import OpenRecords
-from hook_runner.maintenance.record import Maintenance, Memory, State
+from hook_runner.maintenance.record import Maintenance, State
 from hook_runner.maintenance.record_json import to_json
 from hook_runner.maintenance.runs import Condition
 from hook_runner.permissions import make_folder, trusted_owners
@@ -63,12 +64,13 @@ class RecordStore:
         self.boot, self._say, self._now = boot, say, now
         # what the next write moves away: names below the directory
         self._unusable: list[str] = []
-        self._begin(State(), None, Memory())
+        self._begin(State(), None)
 
     def load(self) -> None:
         """Read everything. It never fails: a file that cannot be used is set aside."""
-        state, memory = self._usable(STATE, record_files.read_state) or (State(), Memory())
-        maintenance = self._usable(OPEN, record_files.read_maintenance)
+        read = partial(record_files.read, Maintenance)
+        state = self._usable(STATE, partial(record_files.read, State)) or State()
+        maintenance = self._usable(OPEN, read)
         if OPEN in self._unusable:
             self.conditions.append(Condition.UNREADABLE)
         stale = [name for name in self._markers() if name != CLEAN]
@@ -76,19 +78,19 @@ class RecordStore:
             is_same_boot = self.boot and stale == [STALE + self.boot]
             self.conditions.append(Condition.BEHIND if is_same_boot else Condition.STALE)
         newest = (self._usable(HISTORY, record_files.numbers) or [])[-1:]
-        closed = [self._usable(name_of(number), record_files.read_maintenance) for number in newest]
+        closed = [self._usable(name_of(number), read) for number in newest]
         self.last_number = max((each.last_number for each in (*closed, maintenance) if each is not None), default=0)
         is_closed = maintenance is not None and maintenance.ended is not None
-        self._begin(state, None if is_closed else maintenance, memory)
+        self._begin(state, None if is_closed else maintenance)
         if maintenance is not None and is_closed:
             self.records.finished.append(maintenance)  # a kill came before the rename
 
-    def _begin(self, state: State, maintenance: Maintenance | None, memory: Memory) -> None:
+    def _begin(self, state: State, maintenance: Maintenance | None) -> None:
         # numbers begin at the time in milliseconds; therefore they are new even if files were lost
         last_number = max(int(self._now().timestamp() * 1000), self.last_number)
         self.records = OpenRecords(state, maintenance, last_number)
         self.records.has_changed = True  # the first write shows whether the disk takes it
-        self.tracker = Tracker([record.event for record in self.records.known], *memory)
+        self.tracker = Tracker([record.event for record in self.records.known], state.returned, state.gone)
 
     def write(self) -> bool:
         """Write everything that is not on disk; return True if everything is then."""
@@ -115,7 +117,7 @@ class RecordStore:
     def begin_anew(self, reason: str) -> None:
         """Set everything aside, and begin without it; ``reason``: why this VM cannot use it, for the log."""
         self._say(f"{self.directory}: {reason}; its content is moved to {ASIDE}")
-        self._begin(State(), None, Memory())
+        self._begin(State(), None)
         # the state last: by it the next process notices what this one could not finish
         self._unusable = [OPEN, HISTORY, STATE]
         self.write()
@@ -157,8 +159,9 @@ class RecordStore:
         self._mark(CLEAN)
 
     def _state(self) -> dict[str, Any]:
-        memory = Memory(tuple(sorted(self.tracker.returned)), self.tracker.gone)
-        return {**memory._asdict(), **to_json(self.records.state)}
+        state = self.records.state
+        state.returned, state.gone = tuple(sorted(self.tracker.returned)), self.tracker.gone
+        return dict(to_json(state))
 
     def _keep_unusable(self) -> None:
         """Keep what cannot be used in a new folder. Raises OSError.

@@ -256,13 +256,6 @@ class Vm(NamedTuple):
         return bool(self.name) and not self.is_of(boot) and self.name.casefold() != name.casefold()
 
 
-class Memory(NamedTuple):
-    """The memory of the tracker: keys of the events that had come back, and of those that are gone."""
-
-    returned: tuple[str, ...] = ()
-    gone: tuple[str, ...] = ()
-
-
 @dataclass
 class State:
     """What is kept beside the open maintenance.
@@ -272,12 +265,15 @@ class State:
         observed: events that are no events of the maintenance: of other VMs, held by the policy, or advice; by key.
         past: such events that are gone; those of the last days.
         vm: the VM whose records these are.
+        returned, gone: the memory of the tracker: keys of the events that had come back, and of those that are gone.
     """
 
     pause: Pause | None = None
     observed: dict[str, EventRecord] = field(default_factory=dict)
     past: list[EventRecord] = field(default_factory=list)
     vm: Vm = field(default_factory=Vm)
+    returned: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
 
 
 def most_severe(records: Iterable[EventRecord]) -> EventRecord | None:

@@ -17,7 +17,6 @@ from hook_runner.maintenance.record import (
     EventRecord,
     HookRun,
     Maintenance,
-    Memory,
     Pause,
     State,
     Vm,
@@ -54,6 +53,10 @@ def _text(data: Any) -> str:
     if not isinstance(data, str):
         raise TypeError(f"{data!r} is not a text")
     return data
+
+
+def _texts(data: Any) -> tuple[str, ...]:
+    return tuple(map(_text, data))
 
 
 def _time(text: str) -> datetime:
@@ -93,9 +96,10 @@ _READ: dict[type, Mapping[str, Callable[[Any], Any]]] = {
         "observed": _by_key,
         "past": _each(EventRecord),
         "vm": partial(from_json, Vm),
+        "returned": _texts,
+        "gone": _texts,
     },
     Vm: dict.fromkeys(Vm._fields, _text),
-    Memory: dict.fromkeys(Memory._fields, lambda data: tuple(map(str, data))),
     Pause: {"since": _time, "until": _or_none(_time)},
     Maintenance: {
         "number": integer,
