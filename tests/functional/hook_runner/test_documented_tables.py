@@ -18,8 +18,9 @@ from hook_runner.cli import main, output
 from hook_runner.cli.verbs import parser
 from hook_runner.config.settings import KEYS as SETTINGS
 from hook_runner.config.settings import RESTART_ONLY_SETTINGS, ConfigError, HookSettings, Settings, load_settings
+from hook_runner.config.values import LEADERS
 from hook_runner.log import LEVELS
-from hook_runner.maintenance import leader, reasons
+from hook_runner.maintenance import reasons
 from hook_runner.maintenance.inputs import input_of
 from hook_runner.maintenance.machine import PHASES
 from hook_runner.records import RUN_STATES, STAGES
@@ -86,14 +87,14 @@ def test_keys_that_need_a_restart_are_documented() -> None:
 
 def test_values_of_the_configuration_are_documented() -> None:
     documented = {quoted(cells[0])[0]: quoted(cells[2]) for cells in KEYS}
-    assert documented["leader"] == list(leader.STRATEGIES) == first_words(GUIDE, "Several VMs")
+    assert documented["leader"] == list(LEADERS) == first_words(GUIDE, "Several VMs")
     assert documented["log_level"] == [level for level in LEVELS if level != "notice"]
 
 
 def test_role_has_the_keys_and_values_of_the_configuration() -> None:
     role = REPOSITORY / "roles" / "hook_runner"
     options = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
-    assert options["hook_runner_leader"]["choices"] == ["", *leader.STRATEGIES]
+    assert options["hook_runner_leader"]["choices"] == ["", *LEADERS]
     hooks = options["hook_runner_hooks"]["options"]
     assert hooks["stage"]["choices"] == list(STAGES)
     assert re.findall(r"C\((\w+)\)", hooks["settings"]["description"]) == list(HookSettings._fields)

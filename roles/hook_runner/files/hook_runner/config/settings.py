@@ -107,7 +107,7 @@ class Settings(NamedTuple):
     timeout: Annotated[float, partial(parse_seconds, least=0.5, most=600), RESTART] = 10.0
     first_timeout: Annotated[float, partial(parse_seconds, least=0.5, most=3600), RESTART] = 130.0
     policy: Annotated[Policy, Policy] = Policy.preset("observe")
-    leader: Annotated[str, partial(parse_choice, known=("self-only", "first", "external"))] = "self-only"
+    leader: Annotated[str, partial(parse_choice, known=values.LEADERS)] = values.SELF_ONLY
     takeover_after: Annotated[float, partial(parse_seconds, most=86400)] = 60.0
     margin: Annotated[float, partial(parse_seconds, most=3600)] = MARGIN
     kill_after: Annotated[float, partial(parse_seconds, most=600)] = 5.0

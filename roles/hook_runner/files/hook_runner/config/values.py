@@ -15,6 +15,8 @@ from hook_runner.records import STAGES
 
 # characters that sort equally in every locale and need no quotes
 HOOK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+# who approves an event of several VMs by a rule
+SELF_ONLY, FIRST, EXTERNAL = LEADERS = ("self-only", "first", "external")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _UNUSABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 # bytes; the path of a socket in it has at most 107

@@ -11,11 +11,7 @@ from __future__ import annotations
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.identity import vm_key
 from azure_scheduled_events.release import all_vms, in_turn
-
-SELF_ONLY = "self-only"
-FIRST = "first"
-EXTERNAL = "external"
-STRATEGIES = (SELF_ONLY, FIRST, EXTERNAL)
+from hook_runner.config.values import EXTERNAL, SELF_ONLY
 
 
 def blocked_by(

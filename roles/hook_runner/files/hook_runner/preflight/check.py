@@ -10,8 +10,8 @@ from typing import Iterator, Sequence
 
 from azure_scheduled_events.policy import AFTER_PREPARE, NOW
 from hook_runner.config.settings import NO_APPROVAL_WARNING, ConfigError, Settings, config_problem, load_settings
+from hook_runner.config.values import EXTERNAL
 from hook_runner.hooks.discovery import Hook, discover_hooks
-from hook_runner.maintenance.leader import EXTERNAL
 from hook_runner.permissions import trusted_owners
 from hook_runner.preflight.hook_checks import check_hooks_themselves
 from hook_runner.preflight.hook_records import FOLDER, check_hook_records
