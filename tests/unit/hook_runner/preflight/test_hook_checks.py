@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -97,8 +99,11 @@ def test_lines_that_a_check_writes_to_dev_stderr_are_all_shown(tmp_path: Path) -
 def test_check_has_the_environment_of_hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("READY_HOOKS_PYTHON", "python3.11")
     monkeypatch.setenv("SECRET_OF_THE_CALLER", "x")
-    made = hook(tmp_path, MARKED + 'echo "$SITE $READY_HOOKS_PYTHON ${SECRET_OF_THE_CALLER:-} $HOOK_SECONDS $PWD"')
-    assert found(made, settings=Settings(environment={"SITE": "west"})) == [(INFO, "west python3.11  30 /")]
+    monkeypatch.setenv("HOME", "/srv/of/the/caller")
+    shown = "$SITE $READY_HOOKS_PYTHON ${SECRET_OF_THE_CALLER:-} $HOME $HOOK_SECONDS $PWD"
+    made = hook(tmp_path, MARKED + f'echo "{shown}"')
+    home = pwd.getpwuid(os.geteuid()).pw_dir
+    assert found(made, settings=Settings(environment={"SITE": "west"})) == [(INFO, f"west python3.11  {home} 30 /")]
 
 
 def test_documented_hook_answers(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from hook_runner.hooks.one_run import TOO_LONG, Run, RunOrder, RunResult
 from hook_runner.hooks.systemd import Stopping, Systemd, UnitRun
 from hook_runner.records import Cause
 
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RUN = "/run"
 
 # seconds between two looks at a run whose end the kernel reports, and at one whose end it does not report
@@ -110,7 +110,7 @@ class HookRuns:
         """
         if self._systemd is None or not self._has_room():
             return False
-        order = self._completed(order)
+        order = _completed(order, self.settings)
         files = {"input": order.input, "environment": units.environment_file(order.environment)}
         given = [self._path(order.number, kind) for kind in files]
         try:
@@ -133,7 +133,7 @@ class HookRuns:
 
     def start_child(self, order: RunOrder) -> None:
         """Run a hook as a child of this process. Raises OSError if it has not run."""
-        run = ChildRun.start(self._completed(order), self._ends)
+        run = ChildRun.start(_completed(order, self.settings), self._ends)
         run.ends_at = self._clock() + order.limit
         self._watch(order.number, run)
 
@@ -283,11 +283,16 @@ class HookRuns:
     def _path(self, number: int, kind: str) -> str:
         return os.path.join(self._folder, f"{number}.{kind}")
 
-    def _completed(self, order: RunOrder) -> RunOrder:
-        """Return the order with the variables that all hooks have."""
-        try:
-            home = pwd.getpwuid(os.geteuid()).pw_dir
-        except KeyError:
-            home = "/"
-        usual = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": home, **self.settings.environment}
-        return order._replace(environment={**usual, **order.environment})
+
+def _completed(order: RunOrder, settings: Settings) -> RunOrder:
+    """Return the order with the variables that all hooks have."""
+    return order._replace(environment={**usual_variables(settings), **order.environment})
+
+
+def usual_variables(settings: Settings) -> dict[str, str]:
+    """Return the variables that all hooks have, also when they check themselves."""
+    try:
+        home = pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        home = "/"
+    return {"PATH": _PATH, "LANG": "C.UTF-8", "HOME": home, **settings.environment}

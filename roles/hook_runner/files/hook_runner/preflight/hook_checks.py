@@ -13,7 +13,7 @@ from typing import Iterable, Iterator
 
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hook
-from hook_runner.hooks.runs import PATH
+from hook_runner.hooks.runs import usual_variables
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Finding
 
 # the second line of a hook that knows the argument "check"
@@ -75,7 +75,6 @@ def _run(path: str, settings: Settings, limit: float) -> tuple[int | None, list[
         exit status, or minus the number of a signal, or None if the limit ended it; lines of both outputs.
     """
     inherited = {name: value for name, value in os.environ.items() if name.startswith(_INHERITED)}
-    usual = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": os.path.expanduser("~")}
     with subprocess.Popen(
         [path, "check"],
         stdin=subprocess.DEVNULL,
@@ -85,7 +84,7 @@ def _run(path: str, settings: Settings, limit: float) -> tuple[int | None, list[
         stderr=subprocess.PIPE,
         bufsize=0,
         cwd="/",
-        env={**usual, **settings.environment, **inherited, "HOOK_SECONDS": f"{limit:g}"},
+        env={**usual_variables(settings), **inherited, "HOOK_SECONDS": f"{limit:g}"},
         start_new_session=True,
     ) as process:
         pipes = [pipe for pipe in (process.stdout, process.stderr) if pipe is not None]

@@ -14,7 +14,7 @@ from azure_scheduled_events.options import did_you_mean, suggestion
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hook, Hooks, Skipped, SkipReason
 from hook_runner.hooks.one_run import RunOrder
-from hook_runner.hooks.runs import PATH
+from hook_runner.hooks.runs import usual_variables
 from hook_runner.hooks.systemd import Systemd
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Finding
 from hook_runner.records import PREPARE, RECOVER, STAGES
@@ -33,8 +33,9 @@ def check_hooks(directory: str, hooks: Hooks, skipped: Iterable[Skipped], settin
         # a hidden file, a README or a backup is not a mistake; these may be one
         severity = WARNING if file.reason in (SkipReason.NOT_EXECUTABLE, SkipReason.NAME) else INFO
         yield Finding(severity, "hooks", directory, file.text)
+    search_path = usual_variables(settings)["PATH"]
     for hook in everywhere:
-        reason = hook.problem or _cannot_start(hook.path, settings.environment.get("PATH", PATH))
+        reason = hook.problem or _cannot_start(hook.path, search_path)
         if reason is not None:
             yield Finding(ERROR, "hooks", hook.path, f"it will not be run, and counts as failed: {reason}")
     yield from _check_stages(directory)
