@@ -137,7 +137,7 @@ def event_state(event: SimulatedEvent, ids: ResourceIds) -> dict[str, Any]:
         "not_before": iso(event.not_before) if event.not_before else None,
         "approved_by": sorted(event.approvals),
         "approvals": {by: iso(moment) for by, moment in event.approvals.items()},
-        "approved": event.approved_at is not None,
+        "approved": bool(event.approvals),
         "held_until": _moment(event.released_at),
         "started_at": _moment(event.started_at),
         "ends_at": _moment(event.ends_at),

@@ -71,11 +71,9 @@ NO_STEP = ScheduledStep(math.inf, 99, "never")
 class SimulatedEvent:
     """An event of the running simulation. Only the model changes it, except for ``seen_by``: the VMs that received it.
 
-    Moments are Unix times in seconds on the simulator's clock. ``was_terminate``: its type is, or was,
-    Terminate.
+    Moments are Unix times in seconds on the simulator's clock.
     """
 
-    number: int
     plan: EventPlan
     group: str
     id: str
@@ -91,11 +89,7 @@ class SimulatedEvent:
     cancelled: bool = False
     pending: list[ScheduledStep] = field(default_factory=list)
     impacts: list[str] = field(default_factory=list)
-    was_terminate: bool = False
     seen_by: set[str] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self.was_terminate = self.is_terminate
 
     @property
     def name(self) -> str:
@@ -108,9 +102,9 @@ class SimulatedEvent:
         return self.status in (SCHEDULED, STARTED)
 
     @property
-    def approved_at(self) -> float | None:
-        """The moment of the first approval, None without one."""
-        return next(iter(self.approvals.values()), None)
+    def approved_at(self) -> float:
+        """The moment of the first approval, infinity without one."""
+        return next(iter(self.approvals.values()), math.inf)
 
     @property
     def is_terminate(self) -> bool:
@@ -130,7 +124,6 @@ class SimulatedEvent:
             if getattr(change, name) is not None
         }
         self.content = replace(self.content, **edits)
-        self.was_terminate = self.was_terminate or self.is_terminate
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def approvable_events(world: World, vm: Vm, ids: Sequence[str]) -> dict[str, lis
 def approve(simulation: Simulation, events: Sequence[SimulatedEvent], by: str, now: float) -> list[Occurrence]:
     """Approve ``events``; those that are Started, or approved by the same approver, stay unchanged."""
     occurrences = [each for event in events for each in transitions.approve(simulation.world, event, by, now)]
-    simulation.reschedule(*events, now=now)
+    simulation.reschedule(now)
     return occurrences
 
 
@@ -44,7 +44,7 @@ def schedule(simulation: Simulation, plan: EventPlan, now: float) -> tuple[Simul
     """
     check_present(simulation.world, plan.name, plan.resources)
     event = simulation.world.add(plan, now)
-    simulation.reschedule(event, now=now)
+    simulation.reschedule(now)
     return event, simulation.advance_to(now)
 
 
@@ -68,7 +68,7 @@ def change(simulation: Simulation, event: SimulatedEvent, requested: Change, now
     if requested.action in ("approve", "release") and event.status != SCHEDULED:
         raise InvalidState(f"event {event.name}: it is {event.status}, not Scheduled")
     occurrences = transitions.change(simulation.world, event, requested, now)
-    simulation.reschedule(event, now=now)
+    simulation.reschedule(now)
     return occurrences + simulation.advance_to(now)
 
 

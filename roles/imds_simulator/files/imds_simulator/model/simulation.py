@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from ..scenario.knobs import Knobs
 from ..scenario.plans import EventPlan, IncarnationStep
 from . import transitions
-from .events import ENDED, NO_STEP, PLANNED, SCHEDULED, Occurrence, ScheduledStep, SimulatedEvent
+from .events import NO_STEP, PLANNED, SCHEDULED, STARTED, Occurrence, ScheduledStep, SimulatedEvent
 from .world import BatchKey, World
 
 
@@ -32,12 +32,13 @@ class Simulation:
         self._plans = tuple(plans)
         self._incarnations = tuple(incarnations)
         self._steps: list[tuple[float, IncarnationStep]] = []
-        # number of an event -> when its next step is due, and the number: of equal moments the older event is first
-        self._due: dict[int, tuple[float, int]] = {}
+        # the events whose next step is due first, oldest first, and the moment of these steps
+        self._due_events: list[SimulatedEvent] = []
+        self._event_due = math.inf
         self._next_due = math.inf
         self._latest = -math.inf
-        # batch -> when its last approval came; None: one is missing, or no event waits
-        self._decisions: dict[BatchKey, float | None] = {}
+        # batch -> when its last approval came; infinity while one is missing
+        self._decided: dict[BatchKey | None, float] = {}
         if epoch is not None:
             self.begin(epoch)
 
@@ -60,127 +61,76 @@ class Simulation:
         while self._next_due <= now:
             # time never goes back: after an approval the start of an event may be due in the past
             self._latest = max(self._latest, self._next_due)
-            occurrences += self._run_next_step(self._latest)
-            self._update_next_due()
+            occurrences += self._run_due_steps(self._next_due, self._latest)
+            self.reschedule()
         self._latest = max(self._latest, now)
         return occurrences
 
-    def _run_next_step(self, moment: float) -> list[Occurrence]:
-        if self._steps and self._steps[0][0] == self._next_due:
+    def _run_due_steps(self, due: float, moment: float) -> list[Occurrence]:
+        """Run a change of the incarnation, the end of a time without events, or the steps of events due at ``due``."""
+        if self._steps and self._steps[0][0] == due:
             return transitions.step_incarnation(self.world, self._steps.pop(0)[1], moment)
         for scope in self.world.hidden_scopes():
-            if scope.hidden_until == self._next_due:
+            if scope.hidden_until == due:
                 scope.reveal_events()
                 self.world.bump_incarnation([scope] if self.world.events_visible_to(scope) else [])
                 return []
-        event = self.world.live[min(self._due.values())[1]]
-        occurrences = transitions.run_step(self.world, event, self._next_step(event, self._deciding(event)), moment)
-        self._enqueue(event)
+        occurrences: list[Occurrence] = []
+        for event in self._due_events:
+            # an event before it may have changed it, and it may have further steps at this moment
+            while (step := self._next_step(event)).moment <= due:
+                occurrences += transitions.run_step(self.world, event, step, moment)
         return occurrences
 
-    def _update_next_due(self) -> None:
-        moments = [scope.hidden_until for scope in self.world.hidden_scopes()]
-        moments += [moment for moment, _step in self._steps[:1]]
-        self._next_due = min([min(self._due.values(), default=(math.inf, 0))[0], *moments])
-
-    def reschedule(self, *events: SimulatedEvent, now: float = -math.inf) -> None:
-        """Compute again when the next step is due, after a change of ``events`` (none: of any event) at ``now``.
+    def reschedule(self, now: float = -math.inf) -> None:
+        """Find what is due next, after a change of events or knobs at ``now``.
 
         A step that the change makes due earlier is due now.
         """
-        self._latest = max(self._latest, now)
-        self._enqueue(*(events or self.world.events))
-        self._update_next_due()
+        events = self.world.events
+        self._decided = {}
+        for event in events:
+            key = self.world.batch_key(event) if event.status == SCHEDULED else None
+            if key is not None:
+                self._decided[key] = max(self._decided.get(key, event.approved_at), event.approved_at)
+        moments = [self._next_step(event).moment for event in events]
+        self._event_due = min(moments, default=math.inf)
+        self._due_events = [event for event, moment in zip(events, moments) if moment == self._event_due]
+        self.note_enabled(now)
 
     def note_enabled(self, now: float) -> None:
-        """Compute again when the next step is due, after a request that enabled the service for a scope at ``now``."""
+        """Find what is due next, after a request that enabled the service for a scope at ``now``: no event changes."""
         self._latest = max(self._latest, now)
-        self._update_next_due()
+        moments = [scope.hidden_until for scope in self.world.hidden_scopes()]
+        moments += [moment for moment, _step in self._steps[:1]]
+        self._next_due = min([self._event_due, *moments])
 
-    def _enqueue(self, *events: SimulatedEvent) -> None:
-        """Schedule ``events`` and the events that depend on them; retire those that have ended."""
-        # events that have lost their VMs have ended, too
-        ended = [each for each in self.world.events if each.status == ENDED]
-        events = tuple(dict.fromkeys((*events, *ended)))
-        # a batch of a thousand events is examined once, not once for each event
-        one_of = {self.world.batch_key(event): event for event in events}
-        deciding = {key: self._deciding(event) for key, event in one_of.items()}
-        for event in events:
-            self._schedule(event, deciding[self.world.batch_key(event)])
-        for each in self.world.waiting_for(*events):
-            self._schedule(each, self._deciding(each))
-        for key, event in one_of.items():
-            if key is not None:
-                self._enqueue_batch(key, event, deciding[key])
-        for event in events:
-            if event.status == ENDED:
-                self.world.retire(event)
-
-    def _enqueue_batch(self, key: BatchKey, event: SimulatedEvent, deciding: SimulatedEvent | None) -> None:
-        """Schedule the approved events of the batch of ``event`` if another moment decides when they start."""
-        decision = None if deciding is None else deciding.approved_at
-        if self._decisions.get(key) == decision:
-            return
-        self._decisions[key] = decision
-        for each in self.world.batch(event):
-            # the others start at NotBefore, whatever happens to the batch
-            if each.status == SCHEDULED and each.approved_at is not None:
-                self._schedule(each, deciding)
-
-    def _schedule(self, event: SimulatedEvent, deciding: SimulatedEvent | None) -> None:
-        moment = self._next_step(event, deciding).moment
-        if math.isinf(moment):
-            self._due.pop(event.number, None)
-        else:
-            self._due[event.number] = (moment, event.number)
-
-    def _next_step(self, event: SimulatedEvent, deciding: SimulatedEvent | None) -> ScheduledStep:
-        """Return the next step of ``event``; ``deciding`` is the event for whose approval its batch waits, if any."""
-        if event.status == ENDED:
-            return NO_STEP
+    def _next_step(self, event: SimulatedEvent) -> ScheduledStep:
         if event.status == PLANNED:
             return ScheduledStep(event.appears_at, 0, "appear")
         if event.status == SCHEDULED and event.advises:
             leave = ScheduledStep(float(event.not_before), 2, "finish")
         elif event.status == SCHEDULED:
-            # an event that is no longer a Terminate waits for none, but others had waited for it
-            if deciding is None or (event.plan.batch is None and not event.is_terminate):
-                deciding = event
-            leave = ScheduledStep(_start_moment(event, deciding, self.world), 2, "start")
-        else:
+            leave = ScheduledStep(self._start_moment(event), 2, "start")
+        elif event.status == STARTED:
             leave = ScheduledStep(event.ends_at, 2, "finish")
+        else:
+            return NO_STEP
         return min([leave, *event.pending], key=lambda due: (due.moment, due.rank))
 
-    def _deciding(self, event: SimulatedEvent) -> SimulatedEvent | None:
-        """Return the event that decides when the approved events of the batch start.
+    def _start_moment(self, event: SimulatedEvent) -> float:
+        """Return when a Scheduled event starts: at NotBefore, or earlier if approved.
 
-        That is one without an approval, else the one that was approved last.
+        Needed are its approval, the release by the other tenants on the hardware (reference 2.2.3), and the approvals
+        of all events of its batch (reference 2.2.8).
         """
-        latest, latest_approval = None, -math.inf
-        for each in self.world.batch(event):
-            if each.status == SCHEDULED:
-                # of a thousand events without an approval one is examined
-                approved_at = each.approved_at
-                if approved_at is None:
-                    return each
-                if approved_at > latest_approval:
-                    latest, latest_approval = each, approved_at
-        return latest
+        knobs, not_before, approved = self.world.knobs, float(event.not_before), event.approved_at
+        if not knobs.approval_shortens or math.isinf(approved):
+            return not_before
+        approved = max(event.released_at, approved, self._decided.get(self.world.batch_key(event), approved))
+        return min(approved + self.world.to_wall_seconds(knobs.start_delay), not_before)
 
     def apply_knobs(self, knobs: Knobs, now: float = -math.inf) -> None:
         """Replace the knobs; ``now`` as for reschedule."""
         self.world.set_knobs(knobs)
-        self.reschedule(now=now)
-
-
-def _start_moment(event: SimulatedEvent, deciding: SimulatedEvent, world: World) -> float:
-    """Return when a Scheduled event starts: at NotBefore, or earlier if approved.
-
-    Needed are the approval of the event, the release by the other tenants on the hardware (reference 2.2.3), and for
-    a delete operation the approval of the event that decides (reference 2.2.8).
-    """
-    approved_at, decided_at = event.approved_at, deciding.approved_at
-    if not world.knobs.approval_shortens or approved_at is None or decided_at is None:
-        return float(event.not_before)
-    approved = max(event.released_at, approved_at, decided_at)
-    return min(approved + world.to_wall_seconds(world.knobs.start_delay), float(event.not_before))
+        self.reschedule(now)

@@ -79,9 +79,10 @@ def remove(world: World, event: SimulatedEvent, moment: float, outcome: str, **d
     scopes, last = world.scopes_showing(event) if event.visible else [], _snapshot(event)
     event.status, event.gone_at, event.cancelled = ENDED, moment, outcome == "cancelled"
     event.pending = []
+    world.retire(event)
     world.bump_incarnation(scopes)
-    for waiting in world.waiting_for(event):
-        if waiting.status == PLANNED:
+    for waiting in world.events:
+        if waiting.plan.after == event.name and waiting.status == PLANNED:
             waiting.appears_at = world.moment_of(waiting.plan.at, moment)
     ended = [each for kind in list(event.impacts) for each in _end_impact(event, kind, moment)]
     deleted = _delete_vms(world, event, moment) if deletes else []
@@ -93,7 +94,7 @@ def _delete_vms(world: World, event: SimulatedEvent, moment: float) -> list[Occu
     names = [name for name in event.content.resources if name not in world.removed]
     world.removed.update(names)
     found = [Occurrence(moment, "removed", event.group, event.name, event.id, {"vm": name}) for name in names]
-    for other in world.events:
+    for other in list(world.events):
         if other.status != ENDED and not world.removed.isdisjoint(other.content.resources):
             found += _edit(world, other, Change(resources=other.content.resources), moment)
     return found

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Callable, Optional
 
@@ -88,14 +88,14 @@ class World:
         self.knobs = knobs
         self.speed = speed
         self.epoch: float | None = None
-        self.live: dict[int, SimulatedEvent] = {}
+        # the events that have not ended, oldest first
+        self.events: list[SimulatedEvent] = []
         self.ended: deque[SimulatedEvent] = deque(maxlen=_MAX_ENDED)
         # the names of VMs that Azure has deleted
         self.removed: set[str] = set()
         self._new_id = new_id
         self._scopes: dict[str, Scope] = {}
         self._scope_of: dict[str, Scope] = {}
-        self._added = 0
 
     # -- time
 
@@ -111,64 +111,39 @@ class World:
 
     # -- events
 
-    @property
-    def events(self) -> list[SimulatedEvent]:
-        """The events that have not ended, oldest first."""
-        return list(self.live.values())
-
     def add(self, plan: EventPlan, base: float) -> SimulatedEvent:
         """Add a planned event.
 
         ``plan.at`` counts from ``base``, or from the end of the event ``plan.after``.
         """
-        self._added += 1
-        event = SimulatedEvent(
-            self._added,
-            plan,
-            self.vms[plan.resources[0]].group,
-            plan.id or self._new_id(),
-            fields_of(plan, self.knobs),
-        )
+        group = self.vms[plan.resources[0]].group
+        event = SimulatedEvent(plan, group, plan.id or self._new_id(), fields_of(plan, self.knobs))
         if plan.after is None:
             event.appears_at = max(base, self.moment_of(plan.at, base))
         else:
             ends = [each.gone_at for each in self.ended if each.name == plan.after and each.gone_at is not None]
             if ends:
                 event.appears_at = max(base, self.moment_of(plan.at, ends[-1]))
-        self.live[event.number] = event
+        self.events.append(event)
         return event
 
     def retire(self, event: SimulatedEvent) -> None:
-        """Move an event that has ended from ``live`` to ``ended``."""
-        if self.live.pop(event.number, None) is not None:
-            self.ended.append(event)
-            # no VM receives it any more
-            event.seen_by.clear()
+        """Move an event that has ended from ``events`` to ``ended``."""
+        self.events.remove(event)
+        self.ended.append(event)
+        # no VM receives it any more
+        event.seen_by.clear()
 
     def batch_key(self, event: SimulatedEvent) -> BatchKey | None:
-        """Return the key of the events of ``batch``; None if there are none."""
+        """Return the key of the events for whose approval ``event`` waits; None if it waits for its own alone.
+
+        These are the events of its batch. Without a batch these are the Terminate events of its scale set
+        (reference 2.2.8).
+        """
         if event.plan.batch is not None:
             return event.group, event.plan.batch
-        waits = event.was_terminate and self.groups[event.group].kind == "scale_set"
+        waits = event.is_terminate and self.groups[event.group].kind == "scale_set"
         return (event.group, None) if waits else None
-
-    def batch(self, event: SimulatedEvent) -> Iterator[SimulatedEvent]:
-        """Yield the events that ``event`` has to wait for, once it is approved, or that wait for it.
-
-        These are the events of its batch. Without a batch these are the Terminate events of its scale
-        set (reference 2.2.8). ``event`` may be one of them.
-        """
-        if self.batch_key(event) is None:
-            return
-        batch = event.plan.batch
-        for each in self.live.values():
-            if each.plan.batch == batch and each.group == event.group and (batch is not None or each.is_terminate):
-                yield each
-
-    def waiting_for(self, *events: SimulatedEvent) -> list[SimulatedEvent]:
-        """Return the events that wait for the end of one of ``events``."""
-        names = {event.name for event in events}
-        return [each for each in self.live.values() if each.plan.after in names]
 
     def has_event(self, name: str) -> bool:
         """Return True if an event has that name."""
