@@ -70,19 +70,18 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
         await listeners.open()
         await listeners.apply_refusals()
         control = await serve_control(None)
-        ticker = asyncio.create_task(engine.tick(listeners.apply_refusals))
+        tasks = [asyncio.create_task(engine.tick(listeners.apply_refusals))]
         if engine.publisher is not None:
-            engine.publisher.run()
+            tasks.append(asyncio.create_task(engine.publisher.run()))
         running = RunningSimulator(engine, listeners, control, serve_control)
         try:
             yield running
         finally:
-            ticker.cancel()
-            await asyncio.gather(ticker, return_exceptions=True)
+            for each in tasks:
+                each.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await listeners.close()
             await engine.impact.stop()
-            if engine.publisher is not None:
-                await engine.publisher.stop()
 
 
 @contextlib.asynccontextmanager

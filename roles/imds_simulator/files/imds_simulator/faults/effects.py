@@ -223,7 +223,6 @@ class Reset(Effect):
     """The connection is reset before the service acts."""
 
     async def answer(self, exchange: Exchange) -> None:
-        exchange.take_over()
         exchange.reset()
 
 
@@ -249,7 +248,6 @@ class LostAnswer(Effect):
 
     async def answer(self, exchange: Exchange) -> None:
         await exchange.normal_answer()
-        exchange.take_over()
         exchange.reset()
 
     def delivery(self) -> Delivery:

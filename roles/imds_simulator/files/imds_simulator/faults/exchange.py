@@ -52,4 +52,4 @@ class Exchange(Protocol):
         """Close the connection with FIN."""
 
     def reset(self) -> None:
-        """Close the connection with RST."""
+        """Take the connection from the server, and close it with RST."""

@@ -70,7 +70,7 @@ class Simulation:
         """Run a change of the incarnation, the end of a time without events, or the steps of events due at ``due``."""
         if self._steps and self._steps[0][0] == due:
             return transitions.step_incarnation(self.world, self._steps.pop(0)[1], moment)
-        for scope in self.world.hidden_scopes():
+        for scope in self.world.scopes():
             if scope.hidden_until == due:
                 scope.reveal_events()
                 self.world.bump_incarnation([scope] if self.world.events_visible_to(scope) else [])
@@ -101,7 +101,7 @@ class Simulation:
     def note_enabled(self, now: float) -> None:
         """Find what is due next, after a request that enabled the service for a scope at ``now``: no event changes."""
         self._latest = max(self._latest, now)
-        moments = [scope.hidden_until for scope in self.world.hidden_scopes()]
+        moments = [scope.hidden_until for scope in self.world.scopes()]
         moments += [moment for moment, _step in self._steps[:1]]
         self._next_due = min([self._event_due, *moments])
 

@@ -239,18 +239,12 @@ class World:
             # a change of hidden events is not visible in the document
             scope.count_change(0 if scope.events_hidden else self.knobs.incarnation_step)
 
-    def hidden_scopes(self) -> list[Scope]:
-        """Return the scopes whose events are hidden."""
-        return [scope for scope in self._scopes.values() if scope.events_hidden]
-
     def set_knobs(self, knobs: Knobs) -> None:
         """Replace the knobs."""
-        scopes_change = (knobs.zone_split, knobs.placement_group_split) != (
-            self.knobs.zone_split,
-            self.knobs.placement_group_split,
-        )
+        before, self.knobs = self.knobs, knobs
+        splits = [(each.zone_split, each.placement_group_split) for each in (before, knobs)]
+        scopes_change = splits[0] != splits[1]
         if scopes_change:
             self._scope_of.clear()
-        self.knobs = knobs
         for scope in self._scopes.values():
             scope.count_change(knobs.incarnation_step if scopes_change else 0)

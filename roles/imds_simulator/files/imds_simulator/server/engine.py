@@ -31,14 +31,11 @@ class Engine:
     """A running scenario. ``print_line`` prints a line of the log."""
 
     def __init__(self, scenario: Scenario, clock: Clock, print_line: Callable[[str], None]) -> None:
-        begins = scenario.begin == "start"
         self.scenario = scenario
         self.clock = clock
         self.started = clock.now()
         self.world = World(scenario.groups, scenario.knobs, scenario.speed)
-        self.simulation = Simulation(
-            self.world, scenario.events, scenario.incarnations, self.started if begins else None
-        )
+        self.simulation = Simulation(self.world, scenario.events, scenario.incarnations)
         self.service = ImdsContract(self.simulation)
         self.resource_ids = ResourceIds(self.world.groups)
         self.activity_log = ActivityLog()
@@ -51,8 +48,8 @@ class Engine:
             self.publisher = Publisher(scenario.notify, self.world, self.resource_ids, clock, self.faults, self.log)
         self._print_line = print_line
         self._wake_up = asyncio.Event()
-        if begins:
-            self._begin_faults()
+        if scenario.begin == "start":
+            self._begin(self.started)
 
     # -- time
 
@@ -86,8 +83,7 @@ class Engine:
 
     def begin_on_first_request(self, now: float) -> None:
         """Begin simulated time at the first request, for which the scenario waits."""
-        self.simulation.begin(now)
-        self._begin_faults()
+        self._begin(now)
         self.record(self.simulation.advance_to(now))
 
     def within_rate(self, vm: Vm, route: str) -> bool:
@@ -155,6 +151,7 @@ class Engine:
         self.wake_ticker()
         return active
 
-    def _begin_faults(self) -> None:
+    def _begin(self, epoch: float) -> None:
+        self.simulation.begin(epoch)
         for fault in self.scenario.faults:
-            self.inject(fault, self.world.epoch if self.world.epoch is not None else self.started)
+            self.inject(fault, epoch)

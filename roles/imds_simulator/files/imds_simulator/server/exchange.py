@@ -121,6 +121,7 @@ class ServiceExchange(ABC):
             self.request.transport.close()
 
     def reset(self) -> None:
+        self.take_over()
         transport = self.request.transport
         if transport is None:
             return

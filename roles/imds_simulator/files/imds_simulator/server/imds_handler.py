@@ -49,7 +49,6 @@ class ImdsHandler:
         if vm is None:
             return exchange.send(self._unknown_client(source_of(request) or "?"))
         if vm.name in engine.world.removed:
-            exchange.take_over()
             exchange.reset()
             return exchange.response
         if not engine.within_rate(vm, target.route):

@@ -81,7 +81,6 @@ class Publisher:
         self._queued = 0
         self._more = asyncio.Event()
         self._refused = False
-        self._task: asyncio.Task[None] | None = None
 
     def publish(self, occurrence: Occurrence) -> None:
         """Queue the notification about ``occurrence``, if Event Grid publishes one; never waits."""
@@ -99,17 +98,8 @@ class Publisher:
                 continue
             self._queue_after(delay, _Delivery(made, snapshot.content.resources[0]))
 
-    def run(self) -> None:
-        """Begin to send, until ``stop``."""
-        self._task = asyncio.get_running_loop().create_task(self._send_all())
-
-    async def stop(self) -> None:
-        """End the request that runs; notifications that wait are not sent."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _send_all(self) -> None:
+    async def run(self) -> None:
+        """Send, until cancelled: that ends the request that runs, and notifications that wait are not sent."""
         timeout = aiohttp.ClientTimeout(total=TIMEOUT)
         # no cookies between requests, and no proxy from the environment
         async with aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session:
@@ -158,6 +148,8 @@ class Publisher:
         first_vm = next(iter(self._world.vms))
         topic = f"/subscriptions/{self._ids.identity(first_vm).subscription}"
         for attempt in range(1, self._notify.attempts + 1):
+            if attempt > 1:
+                await self._clock.wait_until(self._moment_after(_delay_after(attempt - 1)))
             made = handshake(self._notify.schema, code, self._clock.now(), topic)
             answer = await self._request(session, made)
             passed = is_validated(self._notify.schema, code, answer.status, answer.headers, _json(answer.body))
@@ -168,9 +160,8 @@ class Publisher:
                 error=answer.error,
                 attempt=attempt,
             )
-            if passed or attempt == self._notify.attempts:
-                return passed
-            await self._clock.wait_until(self._moment_after(_delay_after(attempt)))
+            if passed:
+                return True
         return False
 
     async def _request(self, session: aiohttp.ClientSession, made: WebHookRequest) -> _Answer:
