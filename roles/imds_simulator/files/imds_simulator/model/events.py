@@ -50,6 +50,21 @@ class EventFields:
     not_before: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    def members(self, event_id: str, status: str, not_before: str, names: list[str]) -> dict[str, Any]:
+        """Return all members, in the order of the document; ``names`` are those of the VMs in Resources."""
+        return {
+            "EventId": event_id,
+            "EventStatus": status,
+            "EventType": self.type,
+            "ResourceType": "VirtualMachine",
+            "Resources": names,
+            "NotBefore": not_before,
+            "Description": self.description,
+            "EventSource": self.source,
+            "DurationInSeconds": self.duration,
+            **self.extra,
+        }
+
 
 class ScheduledStep(NamedTuple):
     """A step of an event that is due at ``moment`` of the simulator's clock.

@@ -60,20 +60,10 @@ class Documents:
 
 
 def _member(event: SimulatedEvent, vms: Mapping[str, Vm], knobs: Knobs, version: str, prefix: str) -> dict[str, Any]:
-    content = event.content
-    members = {
-        "EventId": event.id,
-        "EventStatus": event.status,
-        "EventType": content.type,
-        "ResourceType": "VirtualMachine",
-        "Resources": [prefix + vms[name].resource_name for name in content.resources],
-        "NotBefore": _not_before(event, knobs),
-        "Description": content.description,
-        "EventSource": content.source,
-        "DurationInSeconds": content.duration,
-    }
-    shown = {name: value for name, value in members.items() if FIELD_SINCE.get(name, "") <= version}
-    return {**shown, **content.extra}
+    names = [prefix + vms[name].resource_name for name in event.content.resources]
+    members = event.content.members(event.id, event.status, _not_before(event, knobs), names)
+    extra = event.content.extra
+    return {name: value for name, value in members.items() if name in extra or FIELD_SINCE.get(name, "") <= version}
 
 
 def _not_before(event: SimulatedEvent, knobs: Knobs) -> str:

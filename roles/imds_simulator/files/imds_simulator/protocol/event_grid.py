@@ -120,16 +120,6 @@ def is_validated(schema: str, code: str, status: int, headers: Mapping[str, str]
 def _properties(event_id: str, snapshot: EventSnapshot, status: str, vms: Mapping[str, Vm]) -> dict[str, Any]:
     content = snapshot.content
     not_before = http_date(snapshot.not_before) if content.not_before is None else content.not_before
-    return {
-        "EventId": event_id.lower(),
-        "EventType": content.type,
-        "EventStatus": status,
-        "NotBefore": not_before,
-        "Description": content.description,
-        "EventSource": content.source,
-        "Resources": [vms[name].resource_name for name in content.resources],
-        "ResourceType": "VirtualMachine",
-        "DurationInSeconds": content.duration,
-        "ScheduledEventApiVersion": LATEST_EVENTS_VERSION,
-        **content.extra,
-    }
+    names = [vms[name].resource_name for name in content.resources]
+    members = content.members(event_id.lower(), status, not_before, names)
+    return {"ScheduledEventApiVersion": LATEST_EVENTS_VERSION, **members}
