@@ -20,7 +20,7 @@ from ..scenario.files import schema as scenario_schema
 from ..scenario.knobs import KnobError, change_knobs, describe_knobs
 from ..scenario.plans import IncarnationStep
 from ..server.activity_log import KINDS
-from ..server.arm_handler import ArmHandler
+from ..server.arm_handler import arm_route
 from ..server.engine import Engine
 from ..server.listeners import Listeners
 from ..suggestions import suggestion, unknown
@@ -42,24 +42,19 @@ def control_app(engine: Engine, listeners: Listeners, access: Access) -> web.App
     """Return the application of the control API."""
 
     @web.middleware
-    async def refusals_applied(request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Apply a change of refusals before the answer, so that the caller can rely on it."""
+    async def settled(request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Run the steps that are due before, and apply a change of refusals after: the caller relies on both."""
+        engine.settle()
         answer = await handler(request)
         if request.method != "GET":
             await listeners.apply_refusals()
         return answer
 
-    app = web.Application(middlewares=[_errors_as_json, access.middleware, refusals_applied])
+    app = web.Application(middlewares=[_errors_as_json, access.middleware, settled])
     app.on_response_prepare.append(_mark)
-    groups = (
-        SimulatorRoutes(engine, listeners),
-        EventRoutes(engine),
-        FaultRoutes(engine),
-        ArmHandler(engine, access.token),
-    )
-    for group in groups:
+    for group in (SimulatorRoutes(engine, listeners), EventRoutes(engine), FaultRoutes(engine)):
         app.add_routes(group.routes())
-    app.add_routes(PAGE_ROUTES)
+    app.add_routes([arm_route(engine, access.token), *PAGE_ROUTES])
     return app
 
 
@@ -170,9 +165,7 @@ class SimulatorRoutes:
 
     async def log(self, request: web.Request) -> web.Response:
         """Return lines of the log; query: ``after`` (line number), ``what``."""
-        query = read_query(request, LogQuery)
-        self._engine.settle()
-        log = self._engine.activity_log
+        query, log = read_query(request, LogQuery), self._engine.activity_log
         lines = log.lines_after(query.after, query.what)
         return web.json_response({"lines": lines, "dropped": log.dropped()["lines"]})
 

@@ -73,13 +73,11 @@ class EventRoutes:
 
     async def show_all(self, _request: web.Request) -> web.Response:
         """Return all events, ended ones first."""
-        self._engine.settle()
         world = self._engine.world
         return web.json_response({"events": [self._state(each) for each in [*world.ended, *world.events]]})
 
     async def show(self, request: web.Request) -> web.Response:
         """Return one event."""
-        self._engine.settle()
         return web.json_response(self._state(self._find(request)))
 
     async def schedule(self, request: web.Request) -> web.Response:
@@ -175,7 +173,6 @@ class EventRoutes:
                 yield ("vm",), unknown("VM", note.vm, world.vms)
 
         note = await read_body(request, Note, problems)
-        self._engine.settle()
         event = "" if note.event is None else world.find(note.event).name
         self._engine.log("note", group=world.vms[note.vm].group, vm=note.vm, event=event, note=note.what)
         return web.json_response({"vm": note.vm, "what": note.what, "event": event or None}, status=201)

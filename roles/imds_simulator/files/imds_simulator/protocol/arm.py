@@ -75,12 +75,8 @@ class ArmContract:
     def reply(self, request: ArmRequest, now: float) -> Result:
         """Return the reply, and approve the events of a valid request; ``now`` is the time of the simulator's clock."""
         target = _target(request.path)
-        rejection = self._unauthorized(request.authorization)
-        if target is None:
-            message = f"No resource of the simulator has the path '{request.path[:200]}'."
-            return refused(rejection or arm_error(404, "InvalidRequestUri", message), [])
-        in_path = [target.event_id] if target.event_id else []
-        rejection = rejection or self._invalid(request, target)
+        in_path = [target.event_id] if target is not None and target.event_id else []
+        rejection = self._unauthorized(request.authorization) or self._invalid(request, target)
         if rejection is not None:
             return refused(rejection, in_path)
         ids = in_path or _ids_in(request.body)
@@ -109,7 +105,10 @@ class ArmContract:
             return arm_error(401, "InvalidAuthenticationToken", "The access token is invalid.", challenge)
         return None
 
-    def _invalid(self, request: ArmRequest, target: _Target) -> Reply | None:
+    def _invalid(self, request: ArmRequest, target: _Target | None) -> Reply | None:
+        if target is None:
+            message = f"No resource of the simulator has the path '{request.path[:200]}'."
+            return arm_error(404, "InvalidRequestUri", message)
         if request.method != "POST":
             return _unsupported(request.method)
         if not request.versions or not request.versions[0]:
@@ -144,7 +143,7 @@ class ArmContract:
             )
         return None
 
-    def _events(self, event_id: str, target: _Target) -> list[SimulatedEvent]:
+    def _events(self, event_id: str, target: _Target | None) -> list[SimulatedEvent]:
         """Return the visible events with that id that affect a VM of ``target``."""
         vms = {vm.name for vm in self._vms(target)}
         return [

@@ -17,31 +17,20 @@ from .exchange import ServiceExchange
 PREFIX = "/arm"
 
 
-class ArmHandler:
-    """Answers requests to Azure Resource Manager.
+def arm_route(engine: Engine, token: str) -> web.RouteDef:
+    """Return the route of all requests; ``token`` is that of ArmContract."""
+    contract = ArmContract(engine.simulation, engine.resource_ids, token)
 
-    ``token`` is the bearer token that requests need while the knob ``arm_token`` is empty; empty: any.
-    """
-
-    def __init__(self, engine: Engine, token: str) -> None:
-        self._engine = engine
-        self._contract = ArmContract(engine.simulation, engine.resource_ids, token)
-
-    def routes(self) -> list[web.RouteDef]:
-        """Return the routes for aiohttp."""
-        return [web.route("*", PREFIX + "/{path:.*}", self.handle)]
-
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Answer one request, or apply the fault that is active."""
-        engine = self._engine
-        engine.settle()
+    async def handle(request: web.Request) -> web.StreamResponse:
         arm_request = ArmRequest(
             request.method,
             request.raw_path.partition("?")[0][len(PREFIX) :],
             tuple(request.query.getall("api-version", [])),
             request.headers.get("Authorization", ""),
         )
-        return await _Exchange(engine, request, arm_request, self._contract).answer()
+        return await _Exchange(engine, request, arm_request, contract).answer()
+
+    return web.route("*", PREFIX + "/{path:.*}", handle)
 
 
 class _Exchange(ServiceExchange):
