@@ -31,7 +31,9 @@ def make_simulation(*events: dict[str, Any], groups: Any = None, speed: float = 
     pair = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
     scenario = parse(json.dumps({"groups": groups or pair, "events": list(events), **more}), "test")
     world = World(scenario.groups, scenario.knobs, speed, new_id=sequential_ids())
-    return Simulation(world, scenario.events, scenario.incarnations, T0)
+    simulation = Simulation(world)
+    simulation.begin(scenario, T0)
+    return simulation
 
 
 def sequential_ids() -> Callable[[], str]:

@@ -90,8 +90,7 @@ async def _control(app: web.Application, address: Address) -> AsyncIterator[Serv
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     server = runner.server
-    if server is None:
-        raise RuntimeError("aiohttp: AppRunner.setup() made no server")
+    assert server is not None, "setup makes it"
     listeners: list[Listener] = []
 
     async def serve(sock: socket.socket | None) -> str:

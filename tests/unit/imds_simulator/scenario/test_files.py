@@ -388,12 +388,8 @@ def test_schema_accepts_the_library_and_refuses_wrong_scenarios() -> None:
 def test_library_scenario_runs_to_its_end(name: str) -> None:
     scenario, warnings = load_with_warnings(name)
     assert scenario.title and warnings == [] and "Learn: " in summary(name)
-    simulation = Simulation(
-        World(scenario.groups, scenario.knobs, 1.0, new_id=sequential_ids()),
-        scenario.events,
-        scenario.incarnations,
-        T0,
-    )
+    simulation = Simulation(World(scenario.groups, scenario.knobs, 1.0, new_id=sequential_ids()))
+    simulation.begin(scenario, T0)
     lines = simulation.advance_to(T0 + 30 * 86400)
     assert simulation.world.events == [] and {event.status for event in simulation.world.ended} == {life.ENDED}
     assert len(simulation.world.ended) == len(scenario.events)

@@ -35,7 +35,8 @@ class InstanceDocuments:
         if "compute" in members:
             defaults["compute"] = compute_defaults(group, vm, identity_of(group, vm))
         merged = merge(merge(defaults, _both_tags(group.instance)), _both_tags(vm.instance))
-        return shown(merged, members, version)
+        document: dict[str, Any] = shown(merged, members, version)
+        return document
 
 
 def _both_tags(instance: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -17,39 +17,33 @@ def merge(base: Any, override: Any) -> Any:
     return {**base, **{key: merge(base.get(key), value) for key, value in override.items()}}
 
 
-def shown(value: Mapping[str, Any], members: Mapping[str, Member], version: str) -> dict[str, Any]:
-    """Return an object as ``version`` shows it: every member, in the order of the names, and primitives as texts.
+def shown(value: Any, members: Mapping[str, Member], version: str) -> Any:
+    """Return a value as ``version`` shows it: objects in the order of the names, and primitives as texts.
 
-    A missing member is an empty text, list or object. A member that is not in ``members``, because the scenario
-    added it, stays.
+    An object has every member of ``members``; a missing one is an empty text, list or object. Other members, which
+    the scenario added, stay.
     """
-    result = {}
-    for name in sorted({*value, *members}, key=str):
-        if name not in members:
-            result[str(name)] = strings(value[name])
-        elif members[name].since <= version:
-            result[name] = _shown_member(value.get(name), members[name], version)
-    return result
+    if isinstance(value, Mapping):
+        names = sorted({*value, *members}, key=str)
+        return {
+            str(name): _shown_member(value.get(name), members.get(name), version)
+            for name in names
+            if name not in members or members[name].since <= version
+        }
+    if isinstance(value, (list, tuple)):
+        return [shown(each, {}, version) for each in value]
+    return text(value)
 
 
-def _shown_member(value: Any, member: Member, version: str) -> Any:
-    """Return the value of ``member`` as ``version`` shows it; a value of another shape stays."""
+def _shown_member(value: Any, member: Member | None, version: str) -> Any:
+    """Return the value of ``member``, None for an unknown one; a value of another shape stays."""
+    if member is None:
+        return shown(value, {}, version)
     if value is None:
         value = "" if member.is_value else [] if member.is_list else {}
     if member.is_list and isinstance(value, (list, tuple)):
-        return [shown(each, member.members, version) if isinstance(each, Mapping) else strings(each) for each in value]
-    if isinstance(value, Mapping) and not member.is_list and not member.is_value:
-        return shown(value, member.members, version)
-    return strings(value)
-
-
-def strings(value: Any) -> Any:
-    """Return ``value`` with every primitive as a text, and the members of objects in the order of their names."""
-    if isinstance(value, Mapping):
-        return {str(key): strings(value[key]) for key in sorted(value, key=str)}
-    if isinstance(value, (list, tuple)):
-        return [strings(each) for each in value]
-    return text(value)
+        return [shown(each, member.members, version) for each in value]
+    return shown(value, {} if member.is_list else member.members, version)
 
 
 def text(value: Any) -> str:

@@ -79,9 +79,6 @@ class ScheduledStep(NamedTuple):
     impact: str = ""
 
 
-NO_STEP = ScheduledStep(math.inf, 99, "never")
-
-
 @dataclass(eq=False)
 class SimulatedEvent:
     """An event of the running simulation. Only the model changes it, except for ``seen_by``: the VMs that received it.

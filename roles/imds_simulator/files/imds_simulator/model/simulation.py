@@ -9,28 +9,19 @@ clock), and no method sleeps. ``advance_to(now)`` runs the steps that became due
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 from ..scenario.knobs import Knobs
-from ..scenario.plans import EventPlan, IncarnationStep
+from ..scenario.plans import IncarnationStep, Scenario
 from . import transitions
-from .events import NO_STEP, PLANNED, SCHEDULED, STARTED, Occurrence, ScheduledStep, SimulatedEvent
+from .events import PLANNED, SCHEDULED, STARTED, Occurrence, ScheduledStep, SimulatedEvent
 from .world import BatchKey, World
 
 
 class Simulation:
-    """A world whose events appear, start and end. With the ``epoch`` None the caller calls ``begin`` later."""
+    """A world whose events appear, start and end."""
 
-    def __init__(
-        self,
-        world: World,
-        plans: Iterable[EventPlan] = (),
-        incarnations: Iterable[IncarnationStep] = (),
-        epoch: float | None = None,
-    ) -> None:
+    def __init__(self, world: World) -> None:
         self.world = world
-        self._plans = tuple(plans)
-        self._incarnations = tuple(incarnations)
         self._steps: list[tuple[float, IncarnationStep]] = []
         # the events whose next step is due first, oldest first, and the moment of these steps
         self._due_events: list[SimulatedEvent] = []
@@ -39,15 +30,13 @@ class Simulation:
         self._latest = -math.inf
         # batch -> when its last approval came; infinity while one is missing
         self._decided: dict[BatchKey | None, float] = {}
-        if epoch is not None:
-            self.begin(epoch)
 
-    def begin(self, epoch: float) -> None:
-        """Begin the scenario: ``epoch`` is simulated time 0 on the simulator's clock."""
+    def begin(self, scenario: Scenario, epoch: float) -> None:
+        """Begin the events of ``scenario``: ``epoch`` is simulated time 0 on the simulator's clock."""
         self.world.epoch = epoch
-        for plan in self._plans:
+        for plan in scenario.events:
             self.world.add(plan, epoch)
-        moments = [(max(epoch, self.world.moment_of(step.at, epoch)), step) for step in self._incarnations]
+        moments = [(max(epoch, self.world.moment_of(step.at, epoch)), step) for step in scenario.incarnations]
         self._steps = sorted(moments, key=lambda each: each[0])
         self.reschedule()
 
@@ -72,8 +61,7 @@ class Simulation:
             return transitions.step_incarnation(self.world, self._steps.pop(0)[1], moment)
         for scope in self.world.scopes():
             if scope.hidden_until == due:
-                scope.reveal_events()
-                self.world.bump_incarnation([scope] if self.world.events_visible_to(scope) else [])
+                self.world.reveal_events(scope)
                 return []
         occurrences: list[Occurrence] = []
         for event in self._due_events:
@@ -115,7 +103,7 @@ class Simulation:
         elif event.status == STARTED:
             leave = ScheduledStep(event.ends_at, 2, "finish")
         else:
-            return NO_STEP
+            return ScheduledStep(math.inf, 2, "never")
         return min([leave, *event.pending], key=lambda due: (due.moment, due.rank))
 
     def _start_moment(self, event: SimulatedEvent) -> float:

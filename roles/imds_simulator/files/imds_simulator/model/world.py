@@ -67,11 +67,6 @@ class Scope:
         self.incarnation = max(0, self.incarnation + step)
         self.revision += 1
 
-    def reveal_events(self) -> None:
-        """Show the events that were hidden."""
-        self.hidden_until = math.inf
-        self.revision += 1
-
 
 class World:
     """All groups with their scopes and events.
@@ -232,6 +227,11 @@ class World:
             for event in self.events
             if event.group == scope.group and event.visible and scope in self.scopes_showing(event)
         ]
+
+    def reveal_events(self, scope: Scope) -> None:
+        """Show the events that were hidden, which is a change if there are any."""
+        scope.hidden_until = math.inf
+        scope.count_change(self.knobs.incarnation_step if self.events_visible_to(scope) else 0)
 
     def bump_incarnation(self, scopes: Iterable[Scope]) -> None:
         """Raise the incarnation of ``scopes`` for one visible change."""

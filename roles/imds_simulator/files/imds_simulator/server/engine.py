@@ -35,7 +35,7 @@ class Engine:
         self.clock = clock
         self.started = clock.now()
         self.world = World(scenario.groups, scenario.knobs, scenario.speed)
-        self.simulation = Simulation(self.world, scenario.events, scenario.incarnations)
+        self.simulation = Simulation(self.world)
         self.service = ImdsContract(self.simulation)
         self.resource_ids = ResourceIds(self.world.groups)
         self.activity_log = ActivityLog()
@@ -152,6 +152,6 @@ class Engine:
         return active
 
     def _begin(self, epoch: float) -> None:
-        self.simulation.begin(epoch)
+        self.simulation.begin(self.scenario, epoch)
         for fault in self.scenario.faults:
             self.inject(fault, epoch)
