@@ -69,7 +69,7 @@ class EventFields:
 class ScheduledStep(NamedTuple):
     """A step of an event that is due at ``moment`` of the simulator's clock.
 
-    ``rank`` orders the steps that are due at the same moment.
+    ``rank`` orders the steps that are due at the same moment. ``impact`` is the type of the interruption that ends.
     """
 
     moment: float
@@ -100,7 +100,6 @@ class SimulatedEvent:
     gone_at: float | None = None
     cancelled: bool = False
     pending: list[ScheduledStep] = field(default_factory=list)
-    impacts: list[str] = field(default_factory=list)
     seen_by: set[str] = field(default_factory=set)
 
     @property
@@ -117,11 +116,6 @@ class SimulatedEvent:
     def approved_at(self) -> float:
         """The moment of the first approval, infinity without one."""
         return next(iter(self.approvals.values()), math.inf)
-
-    @property
-    def is_terminate(self) -> bool:
-        """True if the event deletes an instance (reference 2.2.8)."""
-        return self.content.type == "Terminate"
 
     @property
     def advises(self) -> bool:

@@ -38,7 +38,7 @@ def run_step(world: World, event: SimulatedEvent, due: ScheduledStep, moment: fl
     event.pending.remove(due)
     if due.change is not None:
         return change(world, event, due.change, moment)
-    return _end_impact(event, due.impact, moment)
+    return [occurrence(event, moment, "impact-end", type=due.impact)]
 
 
 def appear(world: World, event: SimulatedEvent, moment: float) -> list[Occurrence]:
@@ -75,7 +75,8 @@ def remove(world: World, event: SimulatedEvent, moment: float, outcome: str, **d
 
     The end of an eviction or deletion that still lasts deletes the VMs.
     """
-    deletes = outcome == "finished" and not _DELETING.isdisjoint(event.impacts)
+    impacts = [each.impact for each in event.pending if each.impact]
+    deletes = outcome == "finished" and not _DELETING.isdisjoint(impacts)
     scopes, last = world.scopes_showing(event) if event.visible else [], _snapshot(event)
     event.status, event.gone_at, event.cancelled = ENDED, moment, outcome == "cancelled"
     event.pending = []
@@ -84,7 +85,7 @@ def remove(world: World, event: SimulatedEvent, moment: float, outcome: str, **d
     for waiting in world.events:
         if waiting.plan.after == event.name and waiting.status == PLANNED:
             waiting.appears_at = world.moment_of(waiting.plan.at, moment)
-    ended = [each for kind in list(event.impacts) for each in _end_impact(event, kind, moment)]
+    ended = [occurrence(event, moment, "impact-end", type=kind) for kind in impacts]
     deleted = _delete_vms(world, event, moment) if deletes else []
     return [*ended, replace(occurrence(event, moment, outcome, **detail), snapshot=last), *deleted]
 
@@ -192,11 +193,5 @@ def _schedule_changes(world: World, event: SimulatedEvent, since: str, moment: f
 def _begin_impact(world: World, event: SimulatedEvent, kind: str, duration: float, moment: float) -> list[Occurrence]:
     if not duration:
         return []
-    event.impacts.append(kind)
     event.pending.append(ScheduledStep(moment + world.to_wall_seconds(duration), 1, "impact-end", impact=kind))
     return [occurrence(event, moment, "impact-start", type=kind)]
-
-
-def _end_impact(event: SimulatedEvent, kind: str, moment: float) -> list[Occurrence]:
-    event.impacts.remove(kind)
-    return [occurrence(event, moment, "impact-end", type=kind)]

@@ -137,7 +137,7 @@ class World:
         """
         if event.plan.batch is not None:
             return event.group, event.plan.batch
-        waits = event.is_terminate and self.groups[event.group].kind == "scale_set"
+        waits = event.content.type == "Terminate" and self.groups[event.group].kind == "scale_set"
         return (event.group, None) if waits else None
 
     def has_event(self, name: str) -> bool:

@@ -84,19 +84,16 @@ class Publisher:
 
     def publish(self, occurrence: Occurrence) -> None:
         """Queue the notification about ``occurrence``, if Event Grid publishes one; never waits."""
-        notify, snapshot = self._notify, occurrence.snapshot
-        if snapshot is None or self._refused:
+        made = notification(occurrence, self._new_id(), self._notify.schema, self._ids, self._world.vms)
+        if made is None or self._refused:
             return
-        made = notification(occurrence, self._new_id(), notify.schema, self._ids, self._world.vms)
-        if made is None:
-            return
-        copies = 2 if self._random.random() < notify.duplicates else 1
+        copies = 2 if self._random.random() < self._notify.duplicates else 1
         for _copy in range(copies):
-            delay = self._random.uniform(0, notify.disorder)
+            delay = self._random.uniform(0, self._notify.disorder)
             if len(self._waiting) >= MAX_PENDING:
                 self._log("notification", result="dropped", error="too many notifications wait", **made.fields)
-                continue
-            self._queue_after(delay, _Delivery(made, snapshot.content.resources[0]))
+            else:
+                self._queue_after(delay, _Delivery(made, occurrence.detail["resources"][0]))
 
     async def run(self) -> None:
         """Send, until cancelled: that ends the request that runs, and notifications that wait are not sent."""
