@@ -381,7 +381,7 @@ def test_advance_to_runs_all_due_steps_in_order():
         ("f", "impact-end", 1909),
         ("f", "finished", 2500),
     ]
-    assert simulation.next_due() == math.inf
+    assert simulation.next_due == math.inf
 
 
 def test_approval_raises_the_incarnation_with_its_knob_only():

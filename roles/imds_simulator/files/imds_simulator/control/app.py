@@ -226,7 +226,8 @@ class SimulatorRoutes:
     async def disable(self, request: web.Request) -> web.Response:
         """Disable the service for ``group``, as 24 h without requests do (docs/reference/scheduled-events.md 4.1.3)."""
         engine, group = self._engine, (await read_body(request, OfGroup, self._problems)).group
-        scopes = [scope for scope in engine.world.scopes() if scope.group == group and scope.enabled_at is not None]
+        used = engine.world.scopes.values()
+        scopes = [scope for scope in used if scope.group == group and scope.enabled_at is not None]
         for scope in scopes:
             scope.forced_idle = True
         engine.log("disabled", group=group)

@@ -62,7 +62,7 @@ def state(engine: Engine, endpoints: Mapping[str, str]) -> dict[str, Any]:
                 "enabled": world.is_enabled(scope, now),
                 "last_request": _moment(scope.last_request),
             }
-            for scope in world.scopes()
+            for scope in world.scopes.values()
         },
         "events": [event_state(event, engine.resource_ids) for event in list(world.ended) + world.events],
         "faults": [fault_state(active, now) for active in engine.faults.all(now)],

@@ -26,7 +26,8 @@ class Simulation:
         # the events whose next step is due first, oldest first, and the moment of these steps
         self._due_events: list[SimulatedEvent] = []
         self._event_due = math.inf
-        self._next_due = math.inf
+        # the moment of the next step, or infinity; every request looks at it
+        self.next_due = math.inf
         self._latest = -math.inf
         # batch -> when its last approval came; infinity while one is missing
         self._decided: dict[BatchKey | None, float] = {}
@@ -40,17 +41,13 @@ class Simulation:
         self._steps = sorted(moments, key=lambda each: each[0])
         self.reschedule()
 
-    def next_due(self) -> float:
-        """Return the moment of the next step, or infinity; every request calls this, therefore it is precomputed."""
-        return self._next_due
-
     def advance_to(self, now: float) -> list[Occurrence]:
         """Run the steps that are due until ``now``, each at its own moment, in order."""
         occurrences: list[Occurrence] = []
-        while self._next_due <= now:
+        while self.next_due <= now:
             # time never goes back: after an approval the start of an event may be due in the past
-            self._latest = max(self._latest, self._next_due)
-            occurrences += self._run_due_steps(self._next_due, self._latest)
+            self._latest = max(self._latest, self.next_due)
+            occurrences += self._run_due_steps(self.next_due, self._latest)
             self.reschedule()
         self._latest = max(self._latest, now)
         return occurrences
@@ -59,7 +56,7 @@ class Simulation:
         """Run a change of the incarnation, the end of a time without events, or the steps of events due at ``due``."""
         if self._steps and self._steps[0][0] == due:
             return transitions.step_incarnation(self.world, self._steps.pop(0)[1], moment)
-        for scope in self.world.scopes():
+        for scope in self.world.scopes.values():
             if scope.hidden_until == due:
                 self.world.reveal_events(scope)
                 return []
@@ -89,9 +86,9 @@ class Simulation:
     def note_enabled(self, now: float) -> None:
         """Find what is due next, after a request that enabled the service for a scope at ``now``: no event changes."""
         self._latest = max(self._latest, now)
-        moments = [scope.hidden_until for scope in self.world.scopes()]
+        moments = [scope.hidden_until for scope in self.world.scopes.values()]
         moments += [moment for moment, _step in self._steps[:1]]
-        self._next_due = min([self._event_due, *moments])
+        self.next_due = min([self._event_due, *moments])
 
     def _next_step(self, event: SimulatedEvent) -> ScheduledStep:
         if event.status == PLANNED:

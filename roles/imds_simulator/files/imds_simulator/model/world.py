@@ -89,7 +89,8 @@ class World:
         # the names of VMs that Azure has deleted
         self.removed: set[str] = set()
         self._new_id = new_id
-        self._scopes: dict[str, Scope] = {}
+        # key -> scope, of those that were used until now
+        self.scopes: dict[str, Scope] = {}
         self._scope_of: dict[str, Scope] = {}
 
     # -- time
@@ -191,10 +192,6 @@ class World:
             return False
         return now - scope.last_request > self.to_wall_seconds(self.knobs.idle_disable)
 
-    def scopes(self) -> list[Scope]:
-        """Return the scopes that were used until now."""
-        return list(self._scopes.values())
-
     def scope_for(self, vm: Vm) -> Scope:
         """Return the scope whose document ``vm`` sees."""
         scope = self._scope_of.get(vm.name)
@@ -207,7 +204,7 @@ class World:
                 placement_group_split=self.knobs.placement_group_split,
             )
             first = 1 if group.incarnation is None else group.incarnation
-            scope = self._scopes.setdefault(key, Scope(key, group.name, first, first))
+            scope = self.scopes.setdefault(key, Scope(key, group.name, first, first))
             self._scope_of[vm.name] = scope
         return scope
 
@@ -246,5 +243,5 @@ class World:
         scopes_change = splits[0] != splits[1]
         if scopes_change:
             self._scope_of.clear()
-        for scope in self._scopes.values():
+        for scope in self.scopes.values():
             scope.count_change(knobs.incarnation_step if scopes_change else 0)

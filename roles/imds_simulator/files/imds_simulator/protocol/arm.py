@@ -43,7 +43,6 @@ class ArmRequest(NamedTuple):
     path: str
     versions: tuple[str, ...]
     authorization: str
-    body: bytes = b""
 
 
 class _Target(NamedTuple):
@@ -72,14 +71,14 @@ class ArmContract:
         """Return the first VM that the path of ``request`` names, if any."""
         return next(iter(self._vms(_target(request.path))), None)
 
-    def reply(self, request: ArmRequest, now: float) -> Result:
+    def reply(self, request: ArmRequest, body: bytes, now: float) -> Result:
         """Return the reply, and approve the events of a valid request; ``now`` is the time of the simulator's clock."""
         target = _target(request.path)
         in_path = [target.event_id] if target is not None and target.event_id else []
         rejection = self._unauthorized(request.authorization) or self._invalid(request, target)
         if rejection is not None:
             return refused(rejection, in_path)
-        ids = in_path or _ids_in(request.body)
+        ids = in_path or _ids_in(body)
         if not ids:
             message = "The request content has no list 'value' of scheduled event ids."
             return refused(arm_error(400, "InvalidRequestContent", message), [])

@@ -43,16 +43,10 @@ class _Exchange(ServiceExchange):
         self._contract = contract
 
     async def reply(self, headers: Mapping[str, str], arrives: bool) -> Reply:
-        engine = self.engine
-        try:
-            body = await self.request.read()
-        except (web.RequestPayloadError, web.HTTPRequestEntityTooLarge, ConnectionResetError):
-            body = b""
-        result = self._contract.reply(self._arm_request._replace(body=body), engine.settle())
-        if self.request.method == "POST":
-            engine.log("approval", vm=self.vm, by=ARM_ROUTE, status=result.reply.status, **result.note)
-        engine.record(result.occurrences)
-        return result.reply
+        body = await self.body() or b""
+        result = self._contract.reply(self._arm_request, body, self.engine.settle())
+        # another method changes nothing
+        return self.approval(result, by=ARM_ROUTE) if self.request.method == "POST" else result.reply
 
     def error_reply(self, status: int, message: str) -> Reply:
         return arm_error(status, "InjectedFault", message)

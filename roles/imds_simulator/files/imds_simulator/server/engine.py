@@ -56,7 +56,7 @@ class Engine:
     def settle(self) -> float:
         """Run the steps that are due and return the present time of the simulator's clock."""
         now = self.clock.now()
-        if self.simulation.next_due() <= now:
+        if self.simulation.next_due <= now:
             self.record(self.simulation.advance_to(now))
         return now
 
@@ -76,7 +76,7 @@ class Engine:
         while True:
             now = self.settle()
             await after_step()
-            due = min(self.simulation.next_due(), self.faults.next_refusal_change(now))
+            due = min(self.simulation.next_due, self.faults.next_refusal_change(now))
             await self.clock.wait(due, self._wake_up)
 
     # -- occurrences
@@ -110,8 +110,8 @@ class Engine:
         scope = self.world.scope_for(vm)
         if self.world.record_request(scope, now):
             self.simulation.note_enabled(now)
-            detail = {"scope": scope.key, "by": vm.name, "incarnation": scope.incarnation}
-            self.record([Occurrence(now, "enabled", scope.group, detail=detail)])
+            self.wake_ticker()
+            self.log("enabled", group=scope.group, scope=scope.key, by=vm.name, incarnation=scope.incarnation)
         return scope
 
     def note_views(self, vm: Vm, version: str) -> None:
@@ -120,8 +120,7 @@ class Engine:
         for event in document.events:
             if vm.name not in event.seen_by:
                 event.seen_by.add(vm.name)
-                detail = {"vm": vm.name}
-                self.record([Occurrence(self.clock.now(), "seen", event.group, event.name, event.id, detail)])
+                self.log("seen", group=event.group, event=event.name, id=event.id, vm=vm.name)
 
     def record(self, occurrences: Iterable[Occurrence]) -> None:
         """Log ``occurrences`` of a change, start their impact commands, and queue their notifications.

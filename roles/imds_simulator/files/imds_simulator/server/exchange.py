@@ -18,6 +18,7 @@ from multidict import CIMultiDict
 
 from ..faults.registry import ActiveFault
 from ..http_reply import Reply
+from ..protocol.contract import Result
 from ..times import http_date
 from .engine import Engine
 
@@ -67,6 +68,19 @@ class ServiceExchange(ABC):
             return self.send(await self.reply(self.request.headers, True))
         await self._active.fault.effect.answer(self)
         return self.response
+
+    async def body(self) -> bytes | None:
+        """Return the body of the request; None if it cannot be read."""
+        try:
+            return await self.request.read()
+        except (web.RequestPayloadError, web.HTTPRequestEntityTooLarge, ConnectionResetError):
+            return None
+
+    def approval(self, result: Result, **more: str) -> Reply:
+        """Log an approval with ``more``, record what it changed, and return the reply."""
+        self.engine.log("approval", vm=self.vm, **more, status=result.reply.status, **result.note)
+        self.engine.record(result.occurrences)
+        return result.reply
 
     def now(self) -> float:
         return self.engine.clock.now()

@@ -121,13 +121,10 @@ class _Exchange(ServiceExchange):
         engine = self.engine
         if request.headers.get("Expect", "").lower() == "100-continue":
             self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        try:
-            body = await self.request.read()
-        except (web.RequestPayloadError, web.HTTPRequestEntityTooLarge, ConnectionResetError):
+        body = await self.body()
+        if body is None:
             return error(400, "Bad request. The request body cannot be read")
         result = engine.service.approve(request, vm, body, engine.settle())
         if result.reply.status == 200:
             engine.register_request(vm, engine.clock.now())
-        engine.log("approval", vm=vm.name, status=result.reply.status, **result.note)
-        engine.record(result.occurrences)
-        return result.reply
+        return self.approval(result)
