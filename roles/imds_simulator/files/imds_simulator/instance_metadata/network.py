@@ -4,14 +4,11 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import count
 from typing import Any, NamedTuple
 
 from ..scenario.groups import Group
-
-_HOSTS_OF_SUBNET = 250
-_FIRST_HOST = 4
 
 
 class Interface(NamedTuple):
@@ -55,8 +52,7 @@ def network_defaults(interface: Interface) -> dict[str, Any]:
 
 
 def _free_addresses(taken: set[str]) -> Iterator[str]:
-    for number in count():
-        subnet, host = divmod(number, _HOSTS_OF_SUBNET)
-        address = f"10.{subnet // 256}.{subnet % 256}.{host + _FIRST_HOST}"
-        if address not in taken:
-            yield address
+    for address in ipaddress.ip_network("10.0.0.0/8").hosts():
+        # Azure keeps the first four addresses of a subnet, and the last one is for broadcasts
+        if 4 <= address.packed[-1] < 254 and str(address) not in taken:
+            yield str(address)
