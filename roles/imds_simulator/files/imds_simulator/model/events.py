@@ -133,22 +133,12 @@ class SimulatedEvent:
 
 
 @dataclass(frozen=True)
-class EventSnapshot:
-    """A visible event as it was at one moment. ``not_before`` is a Unix time."""
-
-    status: str
-    content: EventFields
-    not_before: int
-
-
-@dataclass(frozen=True)
 class Occurrence:
     """An occurrence of a ``kind`` at ``moment`` (the simulator's clock).
 
     ``kind`` is the kind of its line in the log; server/activity_log.py lists them.
 
-    ``snapshot`` is the event at ``moment``; for an event that ends it is the event before its end.
-    None: clients do not see the event.
+    ``content`` and ``not_before`` (a Unix time, 0 before it appears) are those of the event at ``moment``.
     """
 
     moment: float
@@ -157,7 +147,8 @@ class Occurrence:
     event: str = ""
     event_id: str = ""
     detail: Mapping[str, Any] = field(default_factory=dict)
-    snapshot: EventSnapshot | None = None
+    content: EventFields | None = None
+    not_before: int = 0
 
 
 def fields_of(plan: EventPlan, knobs: Knobs) -> EventFields:

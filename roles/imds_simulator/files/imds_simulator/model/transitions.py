@@ -15,7 +15,6 @@ from .events import (
     PLANNED,
     SCHEDULED,
     STARTED,
-    EventSnapshot,
     Occurrence,
     ScheduledStep,
     SimulatedEvent,
@@ -77,7 +76,7 @@ def remove(world: World, event: SimulatedEvent, moment: float, outcome: str, **d
     """
     impacts = [each.impact for each in event.pending if each.impact]
     deletes = outcome == "finished" and not _DELETING.isdisjoint(impacts)
-    scopes, last = world.scopes_showing(event) if event.visible else [], _snapshot(event)
+    scopes = world.scopes_showing(event) if event.visible else []
     event.status, event.gone_at, event.cancelled = ENDED, moment, outcome == "cancelled"
     event.pending = []
     world.retire(event)
@@ -87,7 +86,7 @@ def remove(world: World, event: SimulatedEvent, moment: float, outcome: str, **d
             waiting.appears_at = world.moment_of(waiting.plan.at, moment)
     ended = [occurrence(event, moment, "impact-end", type=kind) for kind in impacts]
     deleted = _delete_vms(world, event, moment) if deletes else []
-    return [*ended, replace(occurrence(event, moment, outcome, **detail), snapshot=last), *deleted]
+    return [*ended, occurrence(event, moment, outcome, **detail), *deleted]
 
 
 def _delete_vms(world: World, event: SimulatedEvent, moment: float) -> list[Occurrence]:
@@ -143,12 +142,9 @@ def step_incarnation(world: World, step: IncarnationStep, moment: float) -> list
 
 def occurrence(event: SimulatedEvent, moment: float, kind: str, **detail: Any) -> Occurrence:
     """Return an occurrence with the data of ``event``, and ``detail``."""
-    of_event = {"type": event.content.type, "resources": list(event.content.resources)}
-    return Occurrence(moment, kind, event.group, event.name, event.id, {**of_event, **detail}, _snapshot(event))
-
-
-def _snapshot(event: SimulatedEvent) -> EventSnapshot | None:
-    return EventSnapshot(event.status, event.content, event.not_before) if event.visible else None
+    content = event.content
+    detail = {"type": content.type, "resources": list(content.resources), **detail}
+    return Occurrence(moment, kind, event.group, event.name, event.id, detail, content, event.not_before)
 
 
 def _edit(world: World, event: SimulatedEvent, requested: Change, moment: float) -> list[Occurrence]:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..api_versions import LATEST_EVENTS_VERSION
-from ..model.events import EventSnapshot, Occurrence
+from ..model.events import SCHEDULED, STARTED, Occurrence
 from ..scenario.groups import Vm
 from ..scenario.notify import CLOUD_EVENTS
 from ..times import http_date, iso
@@ -19,8 +19,8 @@ from .responses import JSON_TYPE, compact
 # the origin that Event Grid names in the handshake of CloudEvents
 ORIGIN = "eventgrid.azure.net"
 
-_ENDS = {"finished": "Completed", "cancelled": "Canceled"}
-_PUBLISHED = frozenset(("scheduled", "started", "changed", *_ENDS))
+# kind of an occurrence -> status; that of a changed event is in the detail
+_STATUSES = {"scheduled": SCHEDULED, "started": STARTED, "finished": "Completed", "cancelled": "Canceled"}
 _EVENT_TYPE = "Microsoft.ResourceNotifications.MaintenanceResources.ScheduledEventEmitted"
 _API_VERSION = "2024-07-01"
 _CLOUD_EVENTS_TYPE = "application/cloudevents+json; charset=utf-8"
@@ -42,20 +42,23 @@ def notification(
 
     ``schema`` is "eventgrid" or "cloudevents"; ``vms``: VM name -> VM.
     """
-    snapshot = occurrence.snapshot
-    if occurrence.kind not in _PUBLISHED or snapshot is None:
+    content = occurrence.content
+    status = occurrence.detail["status"] if occurrence.kind == "changed" else _STATUSES.get(occurrence.kind)
+    # clients have never seen an event without NotBefore
+    if content is None or status is None or not occurrence.not_before:
         return None
-    status = _ENDS.get(occurrence.kind, snapshot.status)
-    resources = snapshot.content.resources
-    place = ids.identity(resources[0])
-    subject = ids.event_id(resources[0], occurrence.event_id)
+    place = ids.identity(content.resources[0])
+    subject = ids.event_id(content.resources[0], occurrence.event_id)
+    not_before = http_date(occurrence.not_before) if content.not_before is None else content.not_before
+    names = [vms[name].resource_name for name in content.resources]
+    members = content.members(occurrence.event_id.lower(), status, not_before, names)
     data = {
         "resourceInfo": {
             "id": subject,
             "name": occurrence.event_id.lower(),
             "type": "microsoft.maintenance/scheduledEvents",
             "location": place.location,
-            "properties": _properties(occurrence.event_id, snapshot, status, vms),
+            "properties": {"ScheduledEventApiVersion": LATEST_EVENTS_VERSION, **members},
         },
         "apiVersion": _API_VERSION,
     }
@@ -115,11 +118,3 @@ def is_validated(schema: str, code: str, status: int, headers: Mapping[str, str]
     if schema == CLOUD_EVENTS:
         return 200 <= status < 300 and headers.get("WebHook-Allowed-Origin", "").strip().lower() in ("*", ORIGIN)
     return status == 200 and isinstance(answer, dict) and answer.get("validationResponse") == code
-
-
-def _properties(event_id: str, snapshot: EventSnapshot, status: str, vms: Mapping[str, Vm]) -> dict[str, Any]:
-    content = snapshot.content
-    not_before = http_date(snapshot.not_before) if content.not_before is None else content.not_before
-    names = [vms[name].resource_name for name in content.resources]
-    members = content.members(event_id.lower(), status, not_before, names)
-    return {"ScheduledEventApiVersion": LATEST_EVENTS_VERSION, **members}
