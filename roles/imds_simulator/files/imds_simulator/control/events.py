@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -88,7 +87,7 @@ class EventRoutes:
         plan = await read_body(request, EventPlan, self._problems)
         world = self._engine.world
         warnings = [problem_text(path, text) for path, text in event_warnings(plan, world.vms, world.knobs)]
-        return self._schedule(plan, {"warnings": warnings})
+        return self._schedule(plan, warnings=warnings)
 
     async def fail(self, request: web.Request) -> web.Response:
         """Add a Started event for failed hardware under ``vm`` or ``resources`` (reference 2.1 transition 4)."""
@@ -109,12 +108,12 @@ class EventRoutes:
         if plan.after is not None and not world.has_event(plan.after):
             yield ("after",), f"there is no event {plan.after}"
 
-    def _schedule(self, plan: EventPlan, more: Mapping[str, Any] | None = None) -> web.Response:
+    def _schedule(self, plan: EventPlan, **more: Any) -> web.Response:
         generated = (f"control{number}" for number in self._numbers)
         name = plan.name or next(each for each in generated if not self._engine.world.has_event(each))
         named = dataclasses.replace(plan, name=name)
         event, occurrences = operations.schedule(self._engine.simulation, named, self._engine.settle())
-        return self._respond(event, occurrences, 201, more)
+        return self._respond(event, occurrences, 201, **more)
 
     async def approve(self, request: web.Request) -> web.Response:
         """Approve or release an event.
@@ -182,14 +181,10 @@ class EventRoutes:
         return self._respond(event, operations.change(self._engine.simulation, event, requested, now))
 
     def _respond(
-        self,
-        event: SimulatedEvent,
-        occurrences: list[Occurrence],
-        status: int = 200,
-        more: Mapping[str, Any] | None = None,
+        self, event: SimulatedEvent, occurrences: list[Occurrence], status: int = 200, **more: Any
     ) -> web.Response:
         self._engine.record(occurrences)
-        return web.json_response({**self._state(event), **(more or {})}, status=status)
+        return web.json_response({**self._state(event), **more}, status=status)
 
     def _state(self, event: SimulatedEvent) -> dict[str, Any]:
         return event_state(event, self._engine.resource_ids)
