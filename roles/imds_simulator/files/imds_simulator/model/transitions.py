@@ -76,7 +76,7 @@ def remove(world: World, event: SimulatedEvent, moment: float, outcome: str, **d
     """
     impacts = [each.impact for each in event.pending if each.impact]
     deletes = outcome == "finished" and not _DELETING.isdisjoint(impacts)
-    scopes = world.scopes_showing(event) if event.visible else []
+    scopes = world.scopes_showing(event) if event.visible else set()
     event.status, event.gone_at, event.cancelled = ENDED, moment, outcome == "cancelled"
     event.pending = []
     world.retire(event)
@@ -133,7 +133,7 @@ def approve(world: World, event: SimulatedEvent, by: str, moment: float) -> list
 
 def step_incarnation(world: World, step: IncarnationStep, moment: float) -> list[Occurrence]:
     """Change DocumentIncarnation without a change of events (reference 2.5.3, 2.5.6)."""
-    scopes = {id(scope): scope for scope in map(world.scope_for, world.groups[step.group].vms)}.values()
+    scopes = {world.scope_for(vm) for vm in world.groups[step.group].vms}
     for scope in scopes:
         scope.count_change((scope.incarnation if step.to is None else step.to) + step.add - scope.incarnation)
     values = sorted({scope.incarnation for scope in scopes})
@@ -166,8 +166,7 @@ def _edit(world: World, event: SimulatedEvent, requested: Change, moment: float)
         # documented as impossible (reference 2.1 "backward"); clients must handle it
         event.status, event.approvals = SCHEDULED, {}
     if event.visible and before != _visible_state(world, event):
-        scopes += [scope for scope in world.scopes_showing(event) if scope not in scopes]
-        world.bump_incarnation(scopes)
+        world.bump_incarnation(scopes | world.scopes_showing(event))
     not_before = iso(event.not_before) if event.not_before else None
     return [occurrence(event, moment, "changed", status=event.status, not_before=not_before)]
 

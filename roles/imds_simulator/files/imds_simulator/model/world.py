@@ -39,7 +39,7 @@ class AmbiguousEvent(LookupError):
     """The ids of several events begin so."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Scope:
     """The state of clients that share a document: whether the service is enabled for them, and DocumentIncarnation.
 
@@ -208,12 +208,9 @@ class World:
             self._scope_of[vm.name] = scope
         return scope
 
-    def scopes_showing(self, event: SimulatedEvent) -> list[Scope]:
+    def scopes_showing(self, event: SimulatedEvent) -> set[Scope]:
         """Return the scopes whose documents list the event when it is visible (reference 3.1)."""
-        group = self.groups[event.group]
-        is_shared = not group.own_events_only and not self.knobs.zone_split and not group.has_placement_groups
-        vms = group.vms[:1] if is_shared else [self.vms[name] for name in event.content.resources]
-        return list({scope.key: scope for scope in map(self.scope_for, vms)}.values())
+        return {self.scope_for(self.vms[name]) for name in event.content.resources}
 
     def events_visible_to(self, scope: Scope) -> list[SimulatedEvent]:
         """Return the events in the document of ``scope``, oldest first."""

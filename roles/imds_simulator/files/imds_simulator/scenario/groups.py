@@ -8,7 +8,6 @@ import ipaddress
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -141,11 +140,6 @@ class Group:
     def own_events_only(self) -> bool:
         """True if each VM is a scope of its own (reference 3.1.1, 3.1.3)."""
         return self.kind == "standalone" or self.gpu_single_fault_domain
-
-    @cached_property
-    def has_placement_groups(self) -> bool:
-        """True if the scenario gives placement groups to the VMs."""
-        return any(vm.placement_group for vm in self.vms)
 
     @property
     def is_classic(self) -> bool:
