@@ -7,8 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from .cli.output import survive_closed_output
-from .cli.program import program_name
+from .cli.output import program_name, survive_closed_output
 
 _LIBRARIES = "aiohttp, click and PyYAML"
 

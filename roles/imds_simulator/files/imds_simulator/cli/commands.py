@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from .. import __version__
 from ..suggestions import suggestion
+from .control_client import ControlError
 from .control_commands import VERBS, run_control_command
 from .options import (
     DEFAULT_CONTROL,
@@ -19,18 +20,17 @@ from .options import (
     REMOVED_IMDS_OPTIONS,
     serving_options,
 )
+from .output import fail, program_name
 from .parsing import (
     CONTROL,
     ENDPOINT,
     ENDPOINTS,
     PREFIX,
     Command,
-    fail,
     parse,
     variables,
     warn_of_unknown_variables,
 )
-from .program import program_name
 
 # verb -> its line in --help, and the module with its function ``main``, which is imported when it is used: verbs need
 # different libraries
@@ -106,7 +106,10 @@ EXEC = Command(
 
 
 def dispatch(argv: Sequence[str]) -> int:
-    """Run the command that ``argv`` names and return the exit code."""
+    """Run the command that ``argv`` names and return the exit code.
+
+    A verb ends with the code 1 when a running simulator refuses its request, or cannot be reached.
+    """
     verbs = (*_MODULES, *VERBS)
     of_verbs = [f"{PREFIX}_{verb.upper()}_" for verb in verbs if verb != "exec"]
     known = {*variables(SERVE), *variables(EXEC), ENDPOINT, ENDPOINTS}
@@ -114,13 +117,15 @@ def dispatch(argv: Sequence[str]) -> int:
     if not argv or argv[0].startswith("-"):
         return _serve_or_print(argv)
     verb, *arguments = argv
-    if verb in VERBS:
-        return run_control_command(VERBS[verb], arguments)
-    if verb in _MODULES:
-        try:
+    try:
+        if verb in VERBS:
+            return run_control_command(VERBS[verb], arguments)
+        if verb in _MODULES:
             return int(importlib.import_module(_MODULES[verb][1], __package__).main(arguments))
-        except KeyboardInterrupt:
-            return 130
+    except ControlError as error:
+        fail(error.error, 1)
+    except KeyboardInterrupt:
+        return 130
     hint = suggestion(verb, verbs)
     fail(f"there is no verb {verb}{hint}; --help lists the verbs, --scenario FILE serves a scenario")
 

@@ -27,15 +27,26 @@ class Call(NamedTuple):
     body: Mapping[str, Any] | None = None
 
 
-def send(options: SimpleNamespace, call: Call, timeout: float = TIMEOUT) -> tuple[int, Any]:
+class ControlError(Exception):
+    """The control API refused a request: ``status`` is that of the answer, 0 without one; ``error`` is its text."""
+
+    def __init__(self, call: Call, status: int, error: str) -> None:
+        super().__init__(f"{call.method} {call.path}: {error}")
+        self.status = status
+        self.error = error
+
+
+def send(options: SimpleNamespace, call: Call, timeout: float = TIMEOUT) -> Any:
     """Send ``call`` to the control API that the options ``control`` and ``control_token`` name.
 
     No proxy of the environment is used, and no redirection followed, which could lead the token away.
     ``timeout``: real seconds to wait for the connection, and for each part of the answer.
 
     Returns:
-        The status and the decoded answer, a JSON object, or an error text. Status 0: there was no answer, or that of
-        another program.
+        The decoded answer, a JSON object.
+
+    Raises:
+        ControlError: the request was refused. Status 0: there was no answer, or that of another program.
     """
     body = None if call.body is None else json.dumps(call.body).encode()
     headers = {"Content-Type": "application/json"}
@@ -50,17 +61,19 @@ def send(options: SimpleNamespace, call: Call, timeout: float = TIMEOUT) -> tupl
             status, answer = reply.status, _json(reply.read()) if MARK in reply.headers else None
     except (OSError, HTTPException, ValueError) as error:
         problem = getattr(error, "strerror", None) or printable(str(error))
-        return 0, f"no control API at {options.control}: {problem}; check that the simulator runs, and check --control"
+        text = f"no control API at {options.control}: {problem}; check that the simulator runs, and check --control"
+        raise ControlError(call, 0, text) from None
     if isinstance(answer, dict):
         if status < 400:
-            return status, answer
+            return answer
         if isinstance(answer.get("error"), str):
-            return status, answer["error"]
-    return 0, f"{options.control}: its answer is not that of a simulator of this version; check --control"
+            raise ControlError(call, status, answer["error"])
+    text = f"{options.control}: its answer is not that of a simulator of this version; check --control"
+    raise ControlError(call, 0, text)
 
 
-def get_state(options: SimpleNamespace, query: str = "") -> tuple[int, Any]:
-    """Return the status and the state of the simulator, or an error text, as ``send`` does; ``query``: with the log."""
+def get_state(options: SimpleNamespace, query: str = "") -> Any:
+    """Return the state of the simulator, with the log that ``query`` asks for; raise ControlError as ``send`` does."""
     return send(options, Call("GET", "/state" + query))
 
 

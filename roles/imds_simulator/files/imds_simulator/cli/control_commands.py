@@ -19,8 +19,8 @@ from ..scenario.plans import Change, EventPlan, IncarnationStep
 from ..value_types import one_of
 from .control_client import Call, send
 from .options import control_options
-from .parsing import Command, fail, flag, option, parse, typed
-from .program import print_problem
+from .output import fail, print_problem
+from .parsing import Command, flag, option, parse, typed
 
 
 class Verb(NamedTuple):
@@ -31,18 +31,11 @@ class Verb(NamedTuple):
 
 
 def run_control_command(verb: Verb, arguments: Sequence[str]) -> int:
-    """Execute a verb and return the exit code.
-
-    Prints the answer as JSON, or the error on stderr. Exit codes: 0, 1 when the simulator refused
-    or cannot be reached, 2 for arguments that make no request.
-    """
+    """Execute a verb, print the answer as JSON, and return the exit code."""
     options = parse(verb.command, arguments)
     names = {str(each.name) for each in verb.command.params} - {"control", "control_token"}
     given = {name: value for name, value in vars(options).items() if name in names and value is not None}
-    status, answer = send(options, verb.call(given))
-    if status not in (200, 201):
-        print_problem(answer)
-        return 1
+    answer = send(options, verb.call(given))
     for warning in answer.get("warnings", ()):
         print_problem(f"warning: {warning}")
     print(json.dumps(answer, indent=2))

@@ -17,8 +17,7 @@ from ..simulator import RunningSimulator
 from ..suggestions import unknown
 from .commands import EXEC
 from .options import http_address
-from .output import discard, print_err
-from .parsing import fail
+from .output import discard, fail, print_err
 from .running import environment_of, parse_with_command, run_command
 from .serve_command import UsageError, is_loopback, print_addresses, run
 

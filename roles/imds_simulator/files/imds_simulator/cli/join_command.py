@@ -19,10 +19,10 @@ from ..namespace.refusal import CannotEnter
 from ..namespace.relay import relay
 from ..scenario.groups import Address
 from ..suggestions import unknown
-from .control_client import get_state
+from .control_client import ControlError, get_state
 from .options import REMOVED_IMDS_OPTIONS, control_options, http_address
-from .parsing import Command, fail, option
-from .program import print_problem, program_name
+from .output import fail, print_problem, program_name
+from .parsing import Command, option
 from .running import Process, environment_of, parse_with_command, run_command
 
 # real seconds between two questions whether the VM still exists
@@ -68,10 +68,10 @@ def main(arguments: Sequence[str]) -> int:
 
 def _addresses(options: SimpleNamespace) -> tuple[Address, str]:
     """Return the address of the VM, and the one from which it sends its requests; empty: any."""
-    status, state = get_state(options)
-    if status != 200:
-        fail(state)
-    name, vms = options.vm, state["vms"]
+    try:
+        name, vms = options.vm, get_state(options)["vms"]
+    except ControlError as error:
+        fail(error.error)
     if name not in vms:
         fail(f"--vm: {options.control}: {unknown('VM', name, vms)}")
     if vms[name]["removed"]:
@@ -119,9 +119,13 @@ async def _watch(
     failures = 0
     while failures < _ATTEMPTS:
         await asyncio.sleep(_INTERVAL)
-        status, state = await asyncio.to_thread(get_state, options)
-        failures = 0 if status else failures + 1
-        if status == 200 and state["vms"].get(options.vm, {}).get("removed"):
+        try:
+            state = await asyncio.to_thread(get_state, options)
+        except ControlError as error:
+            failures = 0 if error.status else failures + 1
+            continue
+        failures = 0
+        if state["vms"].get(options.vm, {}).get("removed"):
             print_problem(f"{options.vm}: the VM was deleted; its command is killed")
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

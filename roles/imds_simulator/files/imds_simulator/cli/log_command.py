@@ -15,8 +15,8 @@ from ..times import iso
 from ..value_types import one_of
 from .control_client import get_state
 from .options import control_options
+from .output import print_problem
 from .parsing import Command, flag, option, parse, typed
-from .program import print_problem
 
 # real seconds between two questions
 _INTERVAL = 0.25
@@ -40,19 +40,12 @@ in a row to one VM are one line.
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the verb with ``arguments``.
-
-    Returns:
-        0, also after Ctrl-C; 1 when the simulator cannot be reached, or has ended.
-    """
+    """Run the verb with ``arguments`` and return 0, also after Ctrl-C."""
     options = parse(_COMMAND, arguments)
     line = request = 0
     try:
         while True:
-            status, run = get_state(options, f"?after_line={line}&after_request={request}")
-            if status != 200:
-                print_problem(run)
-                return 1
+            run = get_state(options, f"?after_line={line}&after_request={request}")
             lines = run["last_line"] - line - len(run["lines"])
             requests = run["last_request"] - request - sum(each["count"] for each in run["answers"])
             if lines or requests:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Prints lines without waiting for a slow reader, and ends quietly when the reader has gone."""
+"""Prints problems, prints lines without waiting for a slow reader, and ends quietly when the reader has gone."""
 
 from __future__ import annotations
 
@@ -10,12 +10,31 @@ import queue
 import sys
 import threading
 import time
-from typing import Callable, TextIO
+from typing import Callable, NoReturn, TextIO
+
+from ..printable_text import printable
 
 # the exit code that a shell shows for a program that SIGPIPE ended
 CLOSED_OUTPUT = 141
+_CONSOLE_SCRIPT = "imds-simulator"
 
 _lines: queue.Queue[tuple[int, bytes]] = queue.Queue(maxsize=10_000)
+
+
+def program_name() -> str:
+    """Return ``imds-simulator`` if the program was started as the console script, else ``imds_simulator``."""
+    return _CONSOLE_SCRIPT if os.path.basename(sys.argv[0]) == _CONSOLE_SCRIPT else "imds_simulator"
+
+
+def print_problem(text: str) -> None:
+    """Print ``text``, which may have names of a scenario, as a line on stderr after the name of the program."""
+    print(f"{program_name()}: {printable(text)}", file=sys.stderr, flush=True)
+
+
+def fail(problem: str, code: int = 2) -> NoReturn:
+    """End the process with the exit code ``code`` after a message."""
+    print_problem(problem)
+    raise SystemExit(code)
 
 
 def survive_closed_output(run: Callable[[], int]) -> int:

@@ -12,13 +12,13 @@ import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType, SimpleNamespace
-from typing import Any, Callable, NoReturn
+from typing import Any, Callable
 
 import click
 
 from ..keys import Problems, Type
 from ..suggestions import suggestion
-from .program import print_problem, program_name
+from .output import fail, print_problem, program_name
 
 PREFIX = "IMDS_SIMULATOR"
 CONTROL = PREFIX + "_CONTROL"
@@ -146,12 +146,6 @@ def parse(command: Command, arguments: Sequence[str]) -> SimpleNamespace:
     except click.UsageError as error:
         fail(_problem(error, command))
     return SimpleNamespace(**context.params, from_environment=list(context.meta.get(PREFIX, {}).values()))
-
-
-def fail(problem: str) -> NoReturn:
-    """End the process with exit code 2 after a message."""
-    print_problem(problem)
-    raise SystemExit(2)
 
 
 def variables(command: Command) -> set[str]:

@@ -11,8 +11,8 @@ from ..report.atomic_file import write_whole
 from ..report.page import report
 from .control_client import get_state
 from .options import control_options
+from .output import fail
 from .parsing import Command, option, parse
-from .program import print_problem
 
 DEFAULT_OUTPUT = "imds-simulator-report.html"
 _COMMAND = Command(
@@ -26,20 +26,12 @@ _COMMAND = Command(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the verb with ``arguments``.
-
-    Returns:
-        0; 1 when the simulator cannot be reached or is not one; 2 when the file cannot be written.
-    """
+    """Run the verb with ``arguments`` and return the exit code, 2 when the file cannot be written."""
     options = parse(_COMMAND, arguments)
-    status, answer = get_state(options, "?after_line=0")
-    if status != 200:
-        print_problem(answer)
-        return 1
+    text = report(get_state(options, "?after_line=0"))
     try:
-        write_whole(Path(options.output), report(answer))
+        write_whole(Path(options.output), text)
     except OSError as error:
-        print_problem(f"--output: cannot write {options.output}: {error.strerror}; name another file")
-        return 2
+        fail(f"--output: cannot write {options.output}: {error.strerror}; name another file")
     print(options.output)
     return 0

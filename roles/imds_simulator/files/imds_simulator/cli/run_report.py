@@ -14,7 +14,7 @@ from ..control.state import run_data
 from ..report.atomic_file import write_whole
 from ..report.page import report
 from ..simulator import RunningSimulator
-from .program import print_problem
+from .output import print_problem
 
 
 def write_report(file: Path, simulator: RunningSimulator) -> int:

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 from typing import Callable
 
 from .commands import EXEC
-from .parsing import CONTROL, CONTROL_TOKEN, ENDPOINT, ENDPOINTS, Command, fail, parse, variables
-from .program import print_problem
+from .output import fail, print_problem
+from .parsing import CONTROL, CONTROL_TOKEN, ENDPOINT, ENDPOINTS, Command, parse, variables
 from .serve_command import on_signals
 
 Process = asyncio.subprocess.Process

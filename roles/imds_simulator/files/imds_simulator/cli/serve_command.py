@@ -26,8 +26,7 @@ from ..scenario.plans import Scenario
 from ..server.listeners import CannotListen, conflict, listen_addresses
 from ..simulator import RunningSimulator, ServerOptions, run_simulator
 from ..suggestions import unknown
-from .output import discard, finish_writing, print_out, start_writing
-from .program import program_name
+from .output import discard, finish_writing, print_out, program_name, start_writing
 from .run_report import write_report
 
 # runs while a simulator serves, and returns the exit code

@@ -12,11 +12,11 @@ from urllib.parse import quote
 from ..printable_text import printable
 from ..times import duration_text, parse_duration
 from ..value_types import one_of
-from .control_client import TIMEOUT, Call, send
+from .control_client import TIMEOUT, Call, ControlError, send
 from .control_commands import EVENT
 from .options import control_options
+from .output import fail
 from .parsing import Command, option, parse, typed
-from .program import print_problem
 
 # real seconds between two questions
 _INTERVAL = 0.25
@@ -47,34 +47,32 @@ Exit codes:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the verb with ``arguments`` and return the exit code."""
+    """Run the verb with ``arguments`` and return 0 when the event has reached the state."""
     options = parse(_COMMAND, arguments)
     call = Call("GET", f"/events/{quote(options.event, safe='')}")
     began = time.monotonic()
     waited, is_first = 0.0, True
     while True:
-        status, answer = send(options, call, min(TIMEOUT, max(_LEAST_TIMEOUT, options.timeout - waited)))
+        try:
+            event = send(options, call, min(TIMEOUT, max(_LEAST_TIMEOUT, options.timeout - waited)))
+        except ControlError as error:
+            if error.status != 404:
+                fail(error.error, 2 if error.status == 400 else 1)
+            event, problem = None, f"event {options.event}: it has not come"
         waited = time.monotonic() - began
-        if status == 200:
-            if reached := _reached(options.until, answer):
+        if event:
+            if reached := _reached(options.until, event):
                 text = f"{_PERFECT[options.until]} at {reached}"
                 if not is_first:
                     text = f"{options.until} after {waited:.1f} s"
-                print(printable(f"{answer['name']} {text}"))
+                print(printable(f"{event['name']} {text}"))
                 return 0
-            state = "cancelled" if answer["cancelled"] else answer["status"]
-            problem = f"event {answer['name']}: it is {state} and not {options.until}"
-            if _reached("gone", answer) or (options.until == "approved" and _reached("started", answer)):
-                print_problem(problem)
-                return 1
-        elif status == 404:
-            problem = f"event {options.event}: it has not come"
-        else:
-            print_problem(answer)
-            return 2 if status == 400 else 1
+            state = "cancelled" if event["cancelled"] else event["status"]
+            problem = f"event {event['name']}: it is {state} and not {options.until}"
+            if _reached("gone", event) or (options.until == "approved" and _reached("started", event)):
+                fail(problem, 1)
         if waited >= options.timeout:
-            print_problem(f"{problem} after {duration_text(options.timeout)}")
-            return 3
+            fail(f"{problem} after {duration_text(options.timeout)}", 3)
         is_first = False
         time.sleep(min(_INTERVAL, options.timeout - waited))
 

@@ -11,9 +11,8 @@ from types import SimpleNamespace
 
 from ..api_versions import LATEST_EVENTS_VERSION
 from ..cli.options import http_address
-from ..cli.output import finish_writing, print_err, start_writing
+from ..cli.output import finish_writing, print_err, program_name, start_writing
 from ..cli.parsing import Command, option, parse
-from ..cli.program import program_name
 from ..scenario.groups import Address
 from ..times import parse_duration
 from .recorder import Clock, Recorder

@@ -12,9 +12,8 @@ import click
 from aiohttp import web
 
 from ..cli.options import DEFAULT_LISTEN, address_option
-from ..cli.output import discard
+from ..cli.output import discard, fail, print_problem
 from ..cli.parsing import Command, Parsed, parse
-from ..cli.program import print_problem
 from ..server.listeners import CannotListen, bind, bound, hide_client_errors
 from .recorded_answers import Answers, read
 from .recording_file import Unusable
@@ -31,14 +30,13 @@ _COMMAND = Command(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the verb with ``arguments`` and return the exit code: 0, or 2 for options or files that are unusable."""
+    """Run the verb with ``arguments`` and return the exit code, 2 for options or files that are unusable."""
     options = parse(_COMMAND, arguments)
     try:
         recorded, problems = read(options.file)
         sock = bind(options.listen)
     except (Unusable, CannotListen) as error:
-        print_problem(str(error))
-        return 2
+        fail(str(error))
     for problem in problems:
         print_problem(problem)
     answers, began = Answers(recorded), time.monotonic()
