@@ -17,7 +17,7 @@ import time
 import pytest
 
 from imds_simulator.namespace.messages import Failure, Step
-from imds_simulator.namespace.refusal import refused_namespace
+from imds_simulator.namespace.outside import refused_namespace
 from imds_simulator.scenario.groups import Address
 from imds_simulator.server.listeners import bind_advice
 from support import simulator_process

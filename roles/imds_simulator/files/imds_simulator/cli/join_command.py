@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 
 from ..namespace.messages import IMDS_ADDRESS, IMDS_PORT
-from ..namespace.outside import start_inside
+from ..namespace.outside import CannotEnter, start_inside
 from ..namespace.processes import kill_processes, network_of
-from ..namespace.refusal import CannotEnter
 from ..namespace.relay import relay
 from ..scenario.groups import Address
 from ..suggestions import unknown

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Callable
 
 from ..keys import problem_text
-from ..namespace.refusal import CannotEnter
+from ..namespace.outside import CannotEnter
 from ..report.atomic_file import check_writable
 from ..scenario.checks import scenario_problems
 from ..scenario.files import ScenarioError, default_scenario, load_with_warnings

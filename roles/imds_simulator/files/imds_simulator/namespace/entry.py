@@ -23,21 +23,13 @@ from .messages import IMDS_ADDRESS, Failure, Step
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 
 
-class _Failed(Exception):
-    """A step failed."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure)
-        self.failure = failure
-
-
 @contextlib.contextmanager
 def _step(step: Step) -> Iterator[None]:
-    """Raise _Failed in place of an OSError of the block."""
+    """Raise Failure in place of an OSError of the block."""
     try:
         yield
     except OSError as error:
-        raise _Failed(Failure(step.value, error.errno or 0, error.strerror or str(error))) from None
+        raise Failure(step.value, error.errno or 0, error.strerror or str(error)) from None
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -55,8 +47,8 @@ def main(arguments: Sequence[str]) -> int:
         simulator.set_inheritable(False)
         try:
             _execute(simulator, addresses, arguments[separator + 1 :])
-        except _Failed as error:
-            simulator.send(json.dumps(error.failure).encode())
+        except Failure as failure:
+            simulator.send(json.dumps(failure.args).encode())
         except ConnectionError:
             # the simulator has ended
             pass
@@ -88,12 +80,12 @@ def enter() -> None:
     user namespace, too, with the own user id.
 
     Raises:
-        _Failed: the kernel refuses it.
+        Failure: the kernel refuses it.
     """
     try:
         _unshare(_CLONE_NEWNET)
         _prepare_loopback()
-    except _Failed:
+    except Failure:
         _enter_user_namespace()
         _prepare_loopback()
 

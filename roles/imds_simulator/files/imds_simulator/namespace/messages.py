@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import NamedTuple
 
 IMDS_ADDRESS = "169.254.169.254"
 IMDS_PORT = 80
@@ -21,9 +20,11 @@ class Step(Enum):
     EXECUTE = "execute"
 
 
-class Failure(NamedTuple):
-    """The last message of the process, a list in JSON: the ``step`` that failed, and the error of the kernel."""
+class Failure(Exception):
+    """A ``step`` failed by an error of the kernel; the arguments are the last message of the process, as JSON."""
 
-    step: str
-    code: int
-    text: str
+    def __init__(self, step: str, code: int, text: str) -> None:
+        super().__init__(step, code, text)
+        self.step = step
+        self.code = code
+        self.text = text
