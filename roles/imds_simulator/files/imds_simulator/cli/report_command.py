@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The verb ``report``: writes the run of a running simulator as an HTML file."""
+"""The verb ``report`` and the option ``--report``: write a run as an HTML file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..report.atomic_file import write_whole
 from ..report.page import report
 from .control_client import get_state
 from .options import control_options
-from .output import fail
+from .output import fail, print_problem
 from .parsing import Command, option, parse
 
 DEFAULT_OUTPUT = "imds-simulator-report.html"
@@ -35,3 +40,33 @@ def main(arguments: Sequence[str]) -> int:
         fail(f"--output: cannot write {options.output}: {error.strerror}; name another file")
     print(options.output)
     return 0
+
+
+def write_report(file: Path, run: Mapping[str, Any]) -> int:
+    """Write the report of ``run``, which has ended, and print its path on stderr.
+
+    Return the exit code, 2 if the file cannot be written.
+    """
+    text = report(run)
+    try:
+        write_whole(file, text)
+    except OSError as error:
+        print_problem(f"--report: cannot write {file}: {error.strerror}; {_keep(text)}")
+        return 2
+    # one write, because the thread that writes the log may write between two
+    print(f"report {file}\n", end="", file=sys.stderr, flush=True)
+    return 0
+
+
+def _keep(text: str) -> str:
+    """Write the report to a temporary file, because the run is over, and return where it is."""
+    name = ""
+    try:
+        descriptor, name = tempfile.mkstemp(prefix="imds-simulator-report-", suffix=".html")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        return f"no temporary file either: {error.strerror}; the report is lost"
+    return f"the report is in {name}"

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Callable
 
+from ..control.state import run_data
 from ..keys import problem_text
 from ..namespace.outside import CannotEnter
 from ..report.atomic_file import check_writable
@@ -27,7 +28,7 @@ from ..server.listeners import CannotListen, conflict, listen_addresses
 from ..simulator import RunningSimulator, ServerOptions, run_simulator
 from ..suggestions import unknown
 from .output import discard, finish_writing, print_out, program_name, start_writing
-from .run_report import write_report
+from .report_command import write_report
 
 # runs while a simulator serves, and returns the exit code
 Work = Callable[[RunningSimulator], Awaitable[int]]
@@ -172,8 +173,10 @@ async def _run(
     work = begin()
     async with run_simulator(settings, log) as simulator:
         status = await work(simulator)
-        report_status = 0 if report is None else write_report(Path(report), simulator)
-    return status or report_status
+        if report is not None:
+            report_status = write_report(Path(report), run_data(simulator.engine, simulator.endpoints))
+            status = status or report_status
+    return status
 
 
 def _print_problem(text: str, options: SimpleNamespace) -> None:
