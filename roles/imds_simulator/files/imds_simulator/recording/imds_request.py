@@ -53,10 +53,7 @@ def get(endpoint: Address, path: str, timeout: float) -> Reply:
 def _get(connection: HTTPConnection, path: str) -> Reply:
     connection.request("GET", path, headers=_HEADERS)
     response = connection.getresponse()
-    body = part = response.read(65536)
-    while part and len(body) <= MAX_BODY:
-        part = response.read(65536)
-        body += part
+    body = response.read(MAX_BODY + 1)
     if len(body) > MAX_BODY:
         return Reply(error="too-large")
     if response.length:
