@@ -108,7 +108,7 @@ class Simulator:
 
     def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Return the JSON answer of the control API to a POST of ``body`` as JSON; raises ControlError."""
-        return self._send(Call("POST", path, json.loads(_json(body or {}))))
+        return self._send(Call("POST", path, dict(body or {})))
 
     def delete(self, path: str) -> Any:
         """Return the JSON answer of the control API to a DELETE of ``path``; raises ControlError."""

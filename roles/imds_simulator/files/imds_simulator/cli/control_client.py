@@ -20,7 +20,7 @@ TIMEOUT = 10.0
 
 
 class Call(NamedTuple):
-    """One request to the control API."""
+    """One request to the control API; in ``body`` a time or a path is sent as its text."""
 
     method: str
     path: str
@@ -48,7 +48,7 @@ def send(options: SimpleNamespace, call: Call, timeout: float = TIMEOUT) -> Any:
     Raises:
         ControlError: the request was refused. Status 0: there was no answer, or that of another program.
     """
-    body = None if call.body is None else json.dumps(call.body).encode()
+    body = None if call.body is None else json.dumps(call.body, default=str).encode()
     headers = {"Content-Type": "application/json"}
     if options.control_token:
         headers["Authorization"] = f"Bearer {options.control_token}"

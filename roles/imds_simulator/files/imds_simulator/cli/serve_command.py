@@ -27,7 +27,7 @@ from ..scenario.plans import Scenario
 from ..server.listeners import CannotListen, conflict, listen_addresses
 from ..simulator import RunningSimulator, ServerOptions, run_simulator
 from ..suggestions import unknown
-from .output import discard, finish_writing, print_out, program_name, start_writing
+from .output import discard, finish_writing, print_out, print_problem, start_writing
 from .report_command import write_report
 
 # runs while a simulator serves, and returns the exit code
@@ -157,13 +157,15 @@ def run(options: SimpleNamespace, begin: Callable[[], Work], log: Callable[[str]
     try:
         return asyncio.run(_run(server_options(options), options.report, begin, log))
     except ScenarioError as error:
-        _print_problem(str(error), options)
+        print(error, file=sys.stderr)
     except (UsageError, CannotListen, CannotEnter) as error:
-        _print_problem(f"{program_name()}: {error}", options)
+        print_problem(str(error))
     except KeyboardInterrupt:
         return 130
     finally:
         finish_writing()
+    if options.from_environment:
+        print_problem(f"from the environment: {', '.join(options.from_environment)}")
     return 2
 
 
@@ -177,13 +179,6 @@ async def _run(
             report_status = write_report(Path(report), run_data(simulator.engine, simulator.endpoints))
             status = status or report_status
     return status
-
-
-def _print_problem(text: str, options: SimpleNamespace) -> None:
-    print(text, file=sys.stderr)
-    names = options.from_environment
-    if names:
-        print(f"{program_name()}: from the environment: {', '.join(names)}", file=sys.stderr)
 
 
 def on_signals(react: Callable[[int], None]) -> None:
