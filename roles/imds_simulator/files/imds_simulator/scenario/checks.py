@@ -5,18 +5,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from ..faults.fault import ROUTES, Fault
 from ..keys import Found, Path, dotted
 from ..moments import Moment, When
 from ..suggestions import suggestion, unknown
 from ..times import iso
-from .answers import Answer
 from .groups import Group, Vm
 from .plans import EventPlan, Scenario
 
 # seconds: a caller that names the present time, in whole minutes too, means now
 TOLERANCE = 60.0
+_T = TypeVar("_T")
 
 
 def scenario_problems(scenario: Scenario, now: float) -> Found:
@@ -29,18 +30,18 @@ def scenario_problems(scenario: Scenario, now: float) -> Found:
         yield from _below(event.place, event_problems(event, groups, vms))
     yield from _names_of_events(scenario.events)
     for step in scenario.incarnations:
-        if step.group not in groups:
-            yield (*step.place, "group"), unknown("group", step.group, groups)
+        yield from _unknown((*step.place, "group"), "group", [step.group], groups)
     for answer in scenario.answers:
-        yield from _below(answer.place, _answer_problems(answer, groups, vms))
+        yield from _unknown((*answer.place, "vm"), "VM", answer.vms, vms)
+        yield from _unknown((*answer.place, "group"), "group", answer.groups, groups)
     routes = {answer.route for answer in scenario.answers}
     for fault in scenario.faults:
         yield from _below(fault.place, fault_problems(fault, vms, routes))
-    for path, moment in _moments(scenario):
-        yield from past_moments(now, {path: moment})
-        if scenario.begin == "first_request":
-            text = f"{moment} is an absolute time; with begin: first_request write a duration since that request"
-            yield path, text
+    times = _times(scenario)
+    yield from past_moments(now, times)
+    for path, when in times.items() if scenario.begin == "first_request" else ():
+        if isinstance(when, Moment):
+            yield path, f"{when} is an absolute time; with begin: first_request write a duration since that request"
     if scenario.default_vm is not None and scenario.default_vm not in vms:
         yield ("default_vm",), unknown("VM", scenario.default_vm, vms)
 
@@ -94,22 +95,16 @@ def address_problems(groups: Iterable[Group]) -> Found:
                 yield ("groups", vm.group, "vms", vm.name, name), f"{other} has the address {address} already"
 
 
-def _answer_problems(answer: Answer, groups: Mapping[str, Group], vms: Mapping[str, Vm]) -> Found:
-    for key, what, names, known in (
-        ("vm", "VM", answer.vms, vms),
-        ("group", "group", answer.groups, groups),
-    ):
-        for name in names:
-            if name not in known:
-                yield (key,), unknown(what, name, known)
+def _unknown(path: Path, what: str, names: Iterable[str], known: Collection[str]) -> Found:
+    return ((path, unknown(what, name, known)) for name in names if name not in known)
 
 
-def _moments(scenario: Scenario) -> Iterator[tuple[Path, Moment]]:
-    times: list[tuple[Path, When]] = [((*each.place, "at"), each.at) for each in scenario.events]
-    times += [((*each.place, "at"), each.at) for each in scenario.incarnations]
+def _times(scenario: Scenario) -> dict[Path, When]:
+    times: dict[Path, When] = {(*each.place, "at"): each.at for each in scenario.events}
+    times.update({(*each.place, "at"): each.at for each in scenario.incarnations})
     for fault in scenario.faults:
-        times += [((*fault.place, *path), when) for path, when in fault.window.times().items()]
-    return ((path, when) for path, when in times if isinstance(when, Moment))
+        times.update(_below(fault.place, fault.window.times().items()))
+    return times
 
 
 def _names_of_vms(groups: Iterable[Group]) -> Found:
@@ -157,5 +152,5 @@ def _waits_for_itself(event: EventPlan, by_name: Mapping[str, EventPlan]) -> boo
     return False
 
 
-def _below(place: Path, found: Iterable[tuple[Path, str]]) -> Found:
-    return (((*place, *path), text) for path, text in found)
+def _below(place: Path, found: Iterable[tuple[Path, _T]]) -> Iterator[tuple[Path, _T]]:
+    return (((*place, *path), each) for path, each in found)
