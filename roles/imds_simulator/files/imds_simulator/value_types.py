@@ -108,9 +108,9 @@ def switchable(type_: Type, words: Mapping[bool, Any], what: str) -> Type:
     return Type(read, lambda: {"anyOf": [type_.schema(), {"enum": list(words)}]}, type_.metavar, from_text)
 
 
-def _duration(what: str, parse: Callable[[Any], Any], pattern: str) -> Type:
-    schema = {"type": ["number", "string"], "pattern": f"^({pattern})$"}
-    return scalar(what, parse, schema, "DURATION")
+def _duration(parse: Callable[[Any], Any], pattern: str) -> Type:
+    # each error of ``parse`` has a text
+    return scalar("", parse, {"type": ["number", "string"], "pattern": f"^({pattern})$"}, "DURATION")
 
 
 def _boolean(value: Any) -> bool:
@@ -175,9 +175,9 @@ NAME = text("text of at least one character", metavar="NAME", least=1)
 BOOLEAN = scalar(
     "true or false, on or off", _boolean, {"type": "boolean"}, "on|off", lambda given: _SWITCH.get(given.lower(), given)
 )
-DURATION = _duration("a duration", parse_duration, DURATION_PATTERN)
-SIGNED_DURATION = _duration("a duration", parse_signed_duration, f"-?({DURATION_PATTERN})")
-WHEN = _duration("a duration or a time", parse_when, rf"{DURATION_PATTERN}|\s*\d{{4}}-\d{{1,2}}-\d.*")
+DURATION = _duration(parse_duration, DURATION_PATTERN)
+SIGNED_DURATION = _duration(parse_signed_duration, f"-?({DURATION_PATTERN})")
+WHEN = _duration(parse_when, rf"{DURATION_PATTERN}|\s*\d{{4}}-\d{{1,2}}-\d.*")
 NAMES = list_of(NAME, least=1, unique=True)
 NAME_OR_NAMES = dataclasses.replace(
     NAMES,
