@@ -87,13 +87,8 @@ def _queue_line(stream: TextIO | None, text: str) -> None:
     if stream is None:
         # the process was started with a closed stdout (>&-)
         return
-    try:
-        descriptor = stream.fileno()
-    except OSError:
-        print(text, file=stream, flush=True)
-        return
     with contextlib.suppress(queue.Full):
-        _lines.put_nowait((descriptor, text.encode(errors="backslashreplace") + b"\n"))
+        _lines.put_nowait((stream.fileno(), text.encode(errors="backslashreplace") + b"\n"))
 
 
 def _write_lines() -> None:
