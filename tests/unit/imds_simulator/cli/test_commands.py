@@ -122,6 +122,9 @@ def test_address_of_a_url_has_port_80_by_default(text: str, host: str, port: int
         ("exec --", "exec: there is no command after --"),
         ("join --vm web_1", "join: there is no command after --; write: join [OPTIONS] -- COMMAND ARGUMENTS..."),
         ("join -- true", "--vm: a value is missing"),
+        ("join --vm v --control https://127.0.0.1:1 -- true", "--control: 'https://127.0.0.1:1' is not HOST:PORT"),
+        ("join --vm v --control http://127.0.0.1:1/a -- true", "--control: '127.0.0.1:1/a' is not HOST:PORT"),
+        ("join --vm v --control http://here/a -- true", "HOST:PORT; join relays no other connections"),
         ("log --what aproved", "(did you mean approved?)"),
         ("wait", "a value is missing"),
         ("wait e --until soon", "--until: 'soon' is not one of approved, started, gone"),
@@ -363,14 +366,6 @@ def test_verbs_quote_names_in_paths(verb):
     assert "there is no fault 1/2" in verb("fault clear 1/2", code=1)
 
 
-def test_verb_fault_parses_option_types(frozen_simulator, verb):
-    verb('fault inject status --set status=418 --set body=123 --set \'headers={"X-A": "b=c"}\' --set retry_after=1.5m')
-    answer = send_request(frozen_simulator.endpoints["vm1"])
-    headers = answer.headers
-    assert (answer.status, answer.body, headers["X-A"], headers["Retry-After"]) == (418, b"123", "b=c", "90")
-    assert "status: '4x' is not a whole number" in verb("fault inject status --set status=4x", code=1)
-
-
 def test_verb_fault_clears_nothing_if_an_option_names_a_vm(verb):
     verb("fault inject gone --vm vm1")
     for options in ("--vm vm2", "--for 1m", "--set status=503"):
@@ -379,8 +374,11 @@ def test_verb_fault_clears_nothing_if_an_option_names_a_vm(verb):
 
 
 def test_verbs_for_faults_knobs_and_groups_use_the_control_api(frozen_simulator, verb):
-    fault = verb("fault inject status --vm vm1 --requests 1-2 --for 5m --set status=418 --set body=tea")
-    assert (send_request(frozen_simulator.endpoints["vm1"]).status, fault["last"]) == (418, 2)
+    own = '--set status=418 --set body=123 --set \'headers={"X-A": "b=c"}\' --set retry_after=1.5m'
+    fault = verb(f"fault inject status --vm vm1 --requests 1-2 --for 5m {own}")
+    status, headers, body = send_request(frozen_simulator.endpoints["vm1"])
+    assert (status, body, headers["X-A"], headers["Retry-After"], fault["last"]) == (418, b"123", "b=c", "90", 2)
+    assert "status: '4x' is not a whole number" in verb("fault inject status --set status=4x", code=1)
     verb("fault inject gone")
     assert [each["kind"] for each in verb("fault list")["faults"]] == ["status", "gone"]
     assert verb(f"fault clear {fault['number']}") == {"cleared": 1}

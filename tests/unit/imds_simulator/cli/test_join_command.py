@@ -15,6 +15,8 @@ from support import simulator_process
 from support.other_user import USER
 from support.simulator.at_imds_address import ANSWER_PER_LINE, CLIENT, NEEDS_NAMESPACES, next_answer
 
+pytestmark = NEEDS_NAMESPACES
+
 TOKEN = "a-token-of-tests"
 TRIO = {"groups": {"web": {"kind": "scale_set", "vms": {f"web_{number}": {} for number in range(3)}}}}
 # asks every twentieth of a second whether the VM and the simulator exist
@@ -50,7 +52,6 @@ def start_join(sim, *command, vm="web_1", **more):
     return process
 
 
-@NEEDS_NAMESPACES
 def test_a_user_without_rights_runs_a_command_at_the_address_of_its_vm(start_process, as_user):
     sim, python = start_process(TRIO, token=TOKEN), as_user.pop("python")
     as_user["env"]["IMDS_SIMULATOR_CONTROL_TOKEN"] = TOKEN
@@ -68,7 +69,6 @@ def test_a_user_without_rights_runs_a_command_at_the_address_of_its_vm(start_pro
     assert json.loads(note.stdout)["what"] == "prepared", note.stderr
 
 
-@NEEDS_NAMESPACES
 def test_two_joins_and_two_execs_run_at_once(start_process):
     sim = start_process(TRIO)
     client = [sys.executable, "-c", ANSWER_PER_LINE]
@@ -79,7 +79,6 @@ def test_two_joins_and_two_execs_run_at_once(start_process):
     assert found == ["web_0\n", "web_1\n", "vm1\n", "vm1\n"]
 
 
-@NEEDS_NAMESPACES
 def test_a_vm_is_identified_by_the_source_address_of_the_scenario(start_process, call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     vms = {f"vm{number}": {"source": f"127.0.1.{number}"} for number in (1, 2)}
@@ -90,7 +89,6 @@ def test_a_vm_is_identified_by_the_source_address_of_the_scenario(start_process,
     assert refused.code == 2 and "--vm: cannot connect to far from its source address 203.0.113.9" in refused.err
 
 
-@NEEDS_NAMESPACES
 @pytest.mark.parametrize("how, name", [(signal.SIGTERM, "TERM"), (signal.SIGHUP, "HUP"), (signal.SIGINT, "INT")])
 def test_signals_reach_the_command_and_the_processes_that_it_waits_for(start_process, how, name):
     script = f"trap 'exit 5' {name}; sh -c 'echo up; exec sleep 1000'; exit 6"
@@ -100,7 +98,6 @@ def test_signals_reach_the_command_and_the_processes_that_it_waits_for(start_pro
     assert process.returncode == 5
 
 
-@NEEDS_NAMESPACES
 def test_a_refused_connection_of_the_vm_is_reset_until_it_accepts_again(start_process):
     sim = start_process(TRIO)
     sim.post("/faults", {"kind": "refuse", "vm": "web_1"})
@@ -111,7 +108,6 @@ def test_a_refused_connection_of_the_vm_is_reset_until_it_accepts_again(start_pr
     process.communicate(timeout=60)
 
 
-@NEEDS_NAMESPACES
 def test_a_command_outlives_its_simulator_at_an_address_that_refuses(start_process):
     sim = start_process(TRIO)
     process = start_join(sim, sys.executable, "-c", UNTIL_REFUSED, program=QUICK)
@@ -121,7 +117,6 @@ def test_a_command_outlives_its_simulator_at_an_address_that_refuses(start_proce
     assert f"{sim.control}: the simulator has ended" in err and err.endswith("; when it runs again, start join again\n")
 
 
-@NEEDS_NAMESPACES
 @pytest.mark.parametrize("killed", [False, True])
 def test_processes_that_outlive_join_find_an_address_that_refuses(start_process, killed):
     script = '("$@"; echo "ended $?") & ' + ("wait" if killed else "read line")
@@ -132,7 +127,6 @@ def test_processes_that_outlive_join_find_an_address_that_refuses(start_process,
     assert process.communicate("\n", timeout=60)[0] == "ended 3\n"
 
 
-@NEEDS_NAMESPACES
 def test_a_join_inside_another_one_does_not_reach_its_vm(start_process):
     sim = start_process(TRIO)
     client = [sys.executable, "-c", ANSWER_PER_LINE]
@@ -141,7 +135,6 @@ def test_a_join_inside_another_one_does_not_reach_its_vm(start_process):
     assert out == "ConnectionResetError\n" and "asyncio" not in err
 
 
-@NEEDS_NAMESPACES
 @pytest.mark.parametrize("rights", [True, False])
 def test_the_processes_of_a_deleted_vm_are_killed_in_every_session(start_process, call, rights, request):
     sim = start_process(TRIO, args=["--clock", "manual"])
@@ -161,34 +154,3 @@ def test_the_processes_of_a_deleted_vm_are_killed_in_every_session(start_process
     assert "web_1: the VM was deleted; its command is killed" in err
     refused = call("join", "--vm", "web_1", "--control", sim.control, "--", "true")
     assert refused.code == 2 and "--vm: web_1 was deleted; choose another VM" in refused.err
-
-
-@pytest.fixture
-def ports(start_process):
-    """Return addresses by name: of a control API with a token, of a VM, and of no server."""
-    sim = start_process(TRIO, token=TOKEN)
-    with simulator_process.reserved_port() as port:
-        yield {"control": sim.control, "vm": sim.endpoints["web_1"], "nothing": f"http://127.0.0.1:{port}"}
-
-
-@pytest.mark.parametrize("control", ["https://127.0.0.1:1", "http://127.0.0.1:1/simulator", "http://here/simulator"])
-def test_a_control_api_that_join_cannot_relay_is_refused(control, call):
-    refused = call("join", "--vm", "web_1", "--control", control, "--", "true")
-    assert refused.code == 2 and refused.err.startswith("imds_simulator: --control: ")
-    assert "; join relays no other connections" in refused.err
-
-
-@pytest.mark.parametrize(
-    "vm, control, token, problem",
-    [
-        ("web1", "control", TOKEN, "--vm: {}: there is no VM web1 (did you mean web_1?)"),
-        ("web\x1b1", "control", TOKEN, r"--vm: {}: there is no VM web\x1b1 (did you mean web_1?)"),
-        ("web_1", "control", "another-token", "the token is missing or wrong"),
-        ("web_1", "vm", TOKEN, "{}: its answer is not that of a simulator of this version"),
-        ("web_1", "nothing", TOKEN, "no control API at {}: Connection refused"),
-    ],
-)
-def test_what_cannot_be_joined_is_one_line_and_exit_2(ports, call, vm, control, token, problem):
-    done = call("join", "--vm", vm, "--control", ports[control], "--control-token", token, "--", "true")
-    assert done.code == 2 and done.err.count("\n") == 1
-    assert done.err.startswith(f"imds_simulator: {problem.format(ports[control])}")

@@ -108,7 +108,8 @@ def test_first_column_is_a_vm_and_the_detail_says_who_acted(sim, log):
     ]
 
 
-def test_end_of_an_event_whose_vms_were_deleted_has_the_reason(sim, log):
+def test_what_prints_lines_of_one_kind_and_an_end_by_a_deletion_has_the_reason(sim, log):
+    send_request(sim.endpoints["vm1"])
     sim.post("/events", {"type": "Preempt", "resources": ["vm2"], "starts": "automatic_approval"})
     sim.post("/events", {"type": "Reboot", "resources": ["vm2"], "name": "patch"})
     sim.advance("2m")
@@ -122,12 +123,6 @@ def test_a_long_log_states_how_many_older_entries_it_leaves_out(start_process, c
     lines = done.out.splitlines()
     assert done.code == 0 and len(lines) == MAX_NEW and lines[0].endswith("- incarnation group=web incarnation=3")
     assert done.err.endswith(": older lines that are left out: 3; older requests: 0\n")
-
-
-def test_what_prints_lines_of_one_kind(sim, log):
-    run_an_event(sim)
-    assert log("--what", "approved") == ["vm2 approved patch Reboot"]
-    assert log("--what", "cancelled") == []
 
 
 def test_a_text_of_a_scenario_steers_no_terminal(sim, log):

@@ -110,6 +110,8 @@ def test_verb_sends_the_token_of_its_option(guarded, call, monkeypatch):
     monkeypatch.delenv("IMDS_SIMULATOR_CONTROL_TOKEN", raising=False)
     refused, answered = call(*command), call(*command, "--control-token", TOKEN)
     assert refused.code == 1 and "IMDS_SIMULATOR_CONTROL_TOKEN" in refused.err
+    join = ["join", "--vm", "vm1", "--control", guarded.control, "--control-token", "another-token", "--", "true"]
+    assert call(*join) == (2, "", refused.err)
     assert answered.code == 0 and '"vms"' in answered.out
 
 
