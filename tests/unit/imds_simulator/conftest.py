@@ -80,7 +80,7 @@ def _shared_simulator() -> Iterator[Simulator]:
 
 
 @pytest.fixture
-def frozen_simulator(_shared_simulator: Simulator) -> Simulator:
+def sim(_shared_simulator: Simulator) -> Simulator:
     """Return the shared simulator without events, faults or changed knobs."""
     _shared_simulator.delete("/faults")
     for event in _shared_simulator.get("/events")["events"]:
@@ -92,9 +92,9 @@ def frozen_simulator(_shared_simulator: Simulator) -> Simulator:
 
 
 @pytest.fixture
-def vm1(frozen_simulator: Simulator) -> str:
+def vm1(sim: Simulator) -> str:
     """Return the URL of vm1 of the shared simulator."""
-    return frozen_simulator.endpoint
+    return sim.endpoint
 
 
 @pytest.fixture

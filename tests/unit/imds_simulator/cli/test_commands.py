@@ -301,11 +301,11 @@ def test_printing_option_survives_a_reader_that_has_gone(option):
     assert run_without_reader(option) == (SIGPIPE, "")
 
 
-def test_verb_survives_a_reader_that_has_gone_and_takes_effect(frozen_simulator):
-    control = {"IMDS_SIMULATOR_CONTROL": frozen_simulator.control}
+def test_verb_survives_a_reader_that_has_gone_and_takes_effect(sim):
+    control = {"IMDS_SIMULATOR_CONTROL": sim.control}
     arguments = ("schedule", "--name", "piped", "--type", "freeze", "--resources", "vm1")
     assert run_without_reader(*arguments, **control) == (SIGPIPE, "")
-    assert frozen_simulator.get("/events/piped")["type"] == "Freeze"
+    assert sim.get("/events/piped")["type"] == "Freeze"
     assert run_without_reader("approve", "nothing", stream="stderr", **control) == (SIGPIPE, "")
 
 
@@ -318,9 +318,9 @@ def test_command_without_stdout_prints_nothing():
 
 
 @pytest.fixture
-def verb(frozen_simulator, call, monkeypatch):
+def verb(sim, call, monkeypatch):
     """Return a function that runs a verb and returns its answer, or its message if ``code`` is not 0."""
-    monkeypatch.setenv("IMDS_SIMULATOR_CONTROL", frozen_simulator.control)
+    monkeypatch.setenv("IMDS_SIMULATOR_CONTROL", sim.control)
 
     def run(line, code=0):
         done = call(*shlex.split(line))
@@ -349,13 +349,13 @@ def test_verbs_for_events_use_the_control_api(verb):
     assert verb("note vm1 'is ready' --event by-hand") is not None
 
 
-def test_schedule_prints_warnings_of_the_control_api(frozen_simulator, call):
+def test_schedule_prints_warnings_of_the_control_api(sim, call):
     event = {"type": "Terminate", "resources": ["pool_0", "pool_3"], "notice": "20m"}
-    warnings = frozen_simulator.post("/events", event)["warnings"]
+    warnings = sim.post("/events", event)["warnings"]
     assert [each.split(":")[0] for each in warnings] == ["notice", "resources"]
-    assert frozen_simulator.post("/events", {**event, "type": "Reboot"})["warnings"] == []
+    assert sim.post("/events", {**event, "type": "Reboot"})["warnings"] == []
     options = ("--type", "Terminate", "--resources", "pool_0,pool_3", "--notice", "20m")
-    done = call("schedule", *options, "--control", frozen_simulator.control)
+    done = call("schedule", *options, "--control", sim.control)
     assert done.code == 0 and json.loads(done.out)["warnings"] == warnings
     assert done.err.splitlines() == [f"imds_simulator: warning: {each}" for each in warnings]
 
@@ -373,16 +373,16 @@ def test_verb_fault_clears_nothing_if_an_option_names_a_vm(verb):
     assert [each["kind"] for each in verb("fault list")["faults"]] == ["gone"]
 
 
-def test_verbs_for_faults_knobs_and_groups_use_the_control_api(frozen_simulator, verb):
+def test_verbs_for_faults_knobs_and_groups_use_the_control_api(sim, verb):
     own = '--set status=418 --set body=123 --set \'headers={"X-A": "b=c"}\' --set retry_after=1.5m'
     fault = verb(f"fault inject status --vm vm1 --requests 1-2 --for 5m {own}")
-    status, headers, body = send_request(frozen_simulator.endpoints["vm1"])
+    status, headers, body = send_request(sim.endpoints["vm1"])
     assert (status, body, headers["X-A"], headers["Retry-After"], fault["last"]) == (418, b"123", "b=c", "90", 2)
     assert "status: '4x' is not a whole number" in verb("fault inject status --set status=4x", code=1)
     verb("fault inject gone")
     assert [each["kind"] for each in verb("fault list")["faults"]] == ["status", "gone"]
     assert verb(f"fault clear {fault['number']}") == {"cleared": 1}
-    assert send_request(frozen_simulator.endpoints["vm1"]).status == 410
+    assert send_request(sim.endpoints["vm1"]).status == 410
     assert "there is no fault" in verb(f"fault clear {fault['number']}", code=1)
     assert verb("fault clear") == {"cleared": 1}
     assert "hang" in verb("fault kinds")
@@ -392,5 +392,5 @@ def test_verbs_for_faults_knobs_and_groups_use_the_control_api(frozen_simulator,
     assert "there is no knob etagg (did you mean etag?)" in verb("knob etagg", code=1)
     assert verb("incarnation web --to 9") == {"incarnation": [9]}
     verb("knob enable_delay=0")
-    send_request(frozen_simulator.endpoints["vm1"])
+    send_request(sim.endpoints["vm1"])
     assert verb("disable web")["scopes"] == ["web"]

@@ -58,20 +58,20 @@ def test_program_that_does_not_speak_http_is_named_in_one_line(send):
     assert "SSH-2.0-" in problem and "\x1b" not in problem and problem.endswith("check --control\n")
 
 
-def test_other_addresses_of_the_simulator_are_not_its_control_address(frozen_simulator, send):
-    of_resource_manager = f"{frozen_simulator.control}/arm"
-    for control, words in [(of_resource_manager, ["events"]), *[(frozen_simulator.endpoint, each) for each in VERBS]]:
+def test_other_addresses_of_the_simulator_are_not_its_control_address(sim, send):
+    of_resource_manager = f"{sim.control}/arm"
+    for control, words in [(of_resource_manager, ["events"]), *[(sim.endpoint, each) for each in VERBS]]:
         assert send(control, *words) == foreign(control, words), words
 
 
-def test_errors_of_the_control_api_are_told_as_they_are(frozen_simulator, send):
+def test_errors_of_the_control_api_are_told_as_they_are(sim, send):
     problem = "imds_simulator: there is no event never; the verb events (GET /events) lists the events\n"
-    assert send(frozen_simulator.control, "cancel", "never") == (1, "", problem)
+    assert send(sim.control, "cancel", "never") == (1, "", problem)
 
 
 @pytest.mark.parametrize("vm, shown", [("pool3", "pool3"), ("pool\x1b3", r"pool\x1b3")])
-def test_vm_that_cannot_be_joined_is_one_line_and_exit_2(frozen_simulator, send, vm, shown):
-    control = frozen_simulator.control
+def test_vm_that_cannot_be_joined_is_one_line_and_exit_2(sim, send, vm, shown):
+    control = sim.control
     problem = f"imds_simulator: --vm: {control}: there is no VM {shown} (did you mean pool_3?)\n"
     assert send(control, "join", "--vm", vm, "--", "true") == (2, "", problem)
 

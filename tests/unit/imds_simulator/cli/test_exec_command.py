@@ -80,8 +80,8 @@ def test_command_has_the_addresses_and_not_the_options_of_its_simulator():
     ],
     ids=["failed", "killed", "missing", "not-executable"],
 )
-def test_exit_code_of_a_command_is_that_of_a_shell(verb, command, code, problem, frozen_simulator):
-    environment = {**simulator_process.environment(), "IMDS_SIMULATOR_CONTROL": frozen_simulator.control}
+def test_exit_code_of_a_command_is_that_of_a_shell(verb, command, code, problem, sim):
+    environment = {**simulator_process.environment(), "IMDS_SIMULATOR_CONTROL": sim.control}
     done = simulator_process.run(*verb, "--", *command, env=environment)
     assert (done.returncode, done.stderr) == (code, problem)
 
@@ -177,12 +177,12 @@ def test_a_refused_connection_is_refused_inside_and_accepted_again(call):
 @NEEDS_NAMESPACES
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to forbid namespaces inside a namespace")
 @pytest.mark.parametrize("verb", [["exec", "--imds-address", "--quiet"], ["join", "--vm", "vm1"]], ids=["exec", "join"])
-def test_a_refused_namespace_is_explained(verb, frozen_simulator):
+def test_a_refused_namespace_is_explained(verb, sim):
     words = [sys.executable, "-m", "imds_simulator", *verb, "--", "true"]
     forbid = 'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --bounding-set=-all --inh-caps=-all "$@"'
     done = subprocess.run(
         ["unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh", *words],
-        env={**simulator_process.environment(), "IMDS_SIMULATOR_CONTROL": frozen_simulator.control},
+        env={**simulator_process.environment(), "IMDS_SIMULATOR_CONTROL": sim.control},
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 2

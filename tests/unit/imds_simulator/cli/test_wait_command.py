@@ -17,9 +17,9 @@ REBOOT = {"type": "Reboot", "resources": ["vm1"]}
 
 
 @pytest.fixture
-def sim(frozen_simulator, monkeypatch):
-    monkeypatch.setenv("IMDS_SIMULATOR_CONTROL", frozen_simulator.control)
-    return frozen_simulator
+def sim(sim, monkeypatch):
+    monkeypatch.setenv("IMDS_SIMULATOR_CONTROL", sim.control)
+    return sim
 
 
 @pytest.fixture

@@ -31,17 +31,17 @@ def ask(simulator, path, method="GET", body=None, **headers):
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8168", ""])
-def test_request_with_a_foreign_host_is_403(frozen_simulator, host):
+def test_request_with_a_foreign_host_is_403(sim, host):
     for path, accept in (("/state", "*/*"), ("/", "text/html"), ("/log", "*/*"), ("/arm/subscriptions", "*/*")):
-        assert ask(frozen_simulator, path, Host=host, Accept=accept).status == 403
-    assert ask(frozen_simulator, "/faults", "DELETE", Host=host).status == 403
+        assert ask(sim, path, Host=host, Accept=accept).status == 403
+    assert ask(sim, "/faults", "DELETE", Host=host).status == 403
 
 
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "localhost:8168", "LOCALHOST", "[::1]:80", "sim.localhost", "10.1.2.3:8168"]
 )
-def test_request_with_an_address_or_a_local_name_is_answered(frozen_simulator, host):
-    assert ask(frozen_simulator, "/state", Host=host).status == 200
+def test_request_with_an_address_or_a_local_name_is_answered(sim, host):
+    assert ask(sim, "/state", Host=host).status == 200
 
 
 @pytest.mark.parametrize(
@@ -55,23 +55,23 @@ def test_request_with_an_address_or_a_local_name_is_answered(frozen_simulator, h
         {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"},
     ],
 )
-def test_change_by_another_site_is_403_and_changes_nothing(frozen_simulator, headers):
+def test_change_by_another_site_is_403_and_changes_nothing(sim, headers):
     body = b'{"kind": "unavailable"}'
-    assert send_request(frozen_simulator.control, "/faults", "POST", headers, body).status == 403
-    assert frozen_simulator.get("/faults") == {"faults": []}
+    assert send_request(sim.control, "/faults", "POST", headers, body).status == 403
+    assert sim.get("/faults") == {"faults": []}
 
 
-def test_change_by_the_page_itself_or_by_a_program_is_made(frozen_simulator):
-    own = {"Origin": frozen_simulator.control, "Sec-Fetch-Site": "same-origin"}
+def test_change_by_the_page_itself_or_by_a_program_is_made(sim):
+    own = {"Origin": sim.control, "Sec-Fetch-Site": "same-origin"}
     for headers in (own, {}):
-        assert send_request(frozen_simulator.control, "/faults", "POST", headers, b'{"kind": "gone"}').status == 201
+        assert send_request(sim.control, "/faults", "POST", headers, b'{"kind": "gone"}').status == 201
 
 
-def test_other_sites_may_link_to_the_page_but_not_read_the_state(frozen_simulator):
+def test_other_sites_may_link_to_the_page_but_not_read_the_state(sim):
     foreign = {"Sec-Fetch-Site": "cross-site"}
     link = {**foreign, "Sec-Fetch-Mode": "navigate", **BROWSER}
-    assert send_request(frozen_simulator.control, "/", headers=link).status == 200
-    assert send_request(frozen_simulator.control, "/state", headers=foreign).status == 403
+    assert send_request(sim.control, "/", headers=link).status == 200
+    assert send_request(sim.control, "/state", headers=foreign).status == 403
 
 
 @pytest.mark.parametrize("header", ["", "Bearer wrong-token", "Basic " + TOKEN, "Bearer " + TOKEN + "x", "Bearer \xe9"])

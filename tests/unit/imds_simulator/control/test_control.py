@@ -18,17 +18,12 @@ from support.simulator.raw_http import send_request
 FREEZE = {"type": "Freeze", "resources": ["vm1"]}
 
 
-@pytest.fixture
-def sim(frozen_simulator):
-    return frozen_simulator
-
-
 def schedule(sim, **more):
     return sim.post("/events", {**FREEZE, **more})
 
 
-def visible_events(sim, vm="vm1"):
-    return send_request(sim.endpoints[vm]).json["Events"]
+def visible_events(sim):
+    return send_request(sim.endpoint).json["Events"]
 
 
 def visible_statuses(sim):
@@ -87,6 +82,8 @@ def test_approve_as_control_plane_other_tenants_or_vm(sim):
     held, other = schedule(sim, hold=True)["id"], schedule(sim, hold=True)["id"]
     assert sim.post(f"/events/{held}/approve", {"as": "vm2"})["approved_by"] == ["vm2"]
     assert sim.post(f"/events/{held}/approve")["approved_by"] == ["control-plane", "vm2"]
+    lines = [(line["by"], line.get("resources")) for line in sim.log(what="approved")[-2:]]
+    assert lines == [("vm2", None), ("control-plane", ["vm1"])], "a VM approves for itself"
     sim.advance(5)
     assert visible_statuses(sim) == ["Scheduled", "Scheduled"]
     sim.post(f"/events/{held}/approve", {"as": "other-tenants"})
@@ -151,15 +148,6 @@ def test_fail_adds_a_started_event(sim):
     assert "starts: is hardware_failure here" in expect_error(400, sim.post, "/fail", {"vm": "vm2", "starts": "notice"})
 
 
-def test_line_of_an_approval_by_a_vm_has_this_vm_alone(frozen_simulator):
-    sim = frozen_simulator
-    event = sim.schedule(type="Freeze", resources=["vm1", "vm2"], hold=True)["id"]
-    for approver in ("vm1", "control-plane"):
-        sim.post(f"/events/{event}/approve", {"as": approver})
-    lines = sim.log(what="approved")[-2:]
-    assert [(line["by"], line.get("resources")) for line in lines] == [("vm1", None), ("control-plane", ["vm1", "vm2"])]
-
-
 def test_unknown_events_and_paths_are_404_with_json(sim):
     assert "nothing" in expect_error(404, sim.post, "/events/nothing/cancel")
     expect_error(404, sim.post, "/notes", {"vm": "vm1", "what": "prepared", "event": "nothing"})
@@ -197,12 +185,9 @@ def test_state_has_all_sections(sim):
     assert (fault["kind"], fault["vms"], fault["active"]) == ("gone", ["vm2"], True)
 
 
-def test_health_and_index_answer(sim):
+def test_health_index_and_schema_answer(sim):
     assert sim.get("/health") == {"ok": True, "title": "tests", "vms": 5}
     assert "POST /events/{event}/approve" in sim.get("/")["endpoints"]
-
-
-def test_schema_has_the_keys_of_events_and_faults(sim):
     keys = sim.get("/schema")["properties"]
     assert keys["events"]["items"]["properties"]["type"]["enum"][0] == "Freeze"
     assert "hang" in keys["faults"]["items"]["properties"]["kind"]["enum"]
@@ -210,14 +195,14 @@ def test_schema_has_the_keys_of_events_and_faults(sim):
 
 def test_log_does_not_have_the_token_of_resource_manager(sim):
     sim.post("/knobs", {"arm_token": "of-resource-manager", "rate_limit": 4})
-    line = sim.get("/log?what=knobs")["lines"][-1]
+    line = sim.log(what="knobs")[-1]
     assert "of-resource-manager" not in str(line) and '"rate_limit": 4' in line["set"]
 
 
 def test_log_has_a_changed_not_before_as_a_date_once_the_event_appeared(sim):
     planned, dated = schedule(sim, at=60), schedule(sim)
     changed = [sim.post(f"/events/{each['id']}/change", {"description": "x"}) for each in (planned, dated)]
-    lines = {line["id"]: line["not_before"] for line in sim.get("/log?what=changed")["lines"]}
+    lines = {line["id"]: line["not_before"] for line in sim.log(what="changed")}
     assert [lines[each["id"]] for each in changed] == [None, dated["not_before"]]
 
 
@@ -262,7 +247,7 @@ def test_printed_log_has_control_characters_escaped():
 
 
 def notes(sim):
-    return [(line["vm"], line["event"], line["note"]) for line in sim.get("/log?what=note")["lines"]]
+    return [(line["vm"], line["event"], line["note"]) for line in sim.log(what="note")]
 
 
 def test_note_is_in_the_log_with_the_name_of_its_event(sim):

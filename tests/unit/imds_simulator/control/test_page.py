@@ -35,13 +35,13 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;
         ("text/html;q=0", "application/json"),
     ],
 )
-def test_root_is_the_page_for_browsers_and_json_for_others(frozen_simulator, accept, kind):
-    answer = send_request(frozen_simulator.control, "/", headers={"Accept": accept})
+def test_root_is_the_page_for_browsers_and_json_for_others(sim, accept, kind):
+    answer = send_request(sim.control, "/", headers={"Accept": accept})
     assert (answer.status, answer.headers.get_content_type()) == (200, kind)
 
 
-def test_page_loads_only_its_own_files_and_has_no_inline_code(frozen_simulator):
-    page = send_request(frozen_simulator.control, "/", headers=BROWSER)
+def test_page_loads_only_its_own_files_and_has_no_inline_code(sim):
+    page = send_request(sim.control, "/", headers=BROWSER)
     policy = page.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
     assert page.headers["X-Content-Type-Options"] == "nosniff"
@@ -49,27 +49,27 @@ def test_page_loads_only_its_own_files_and_has_no_inline_code(frozen_simulator):
     assert sorted(re.findall(r'(?:src|href)="([^"#]+)"', text)) == ["/page.css", "/page.js"]
     assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?! src=)|https?://", text)
     for path, kind in (("/page.css", "text/css"), ("/page.js", "text/javascript")):
-        file = send_request(frozen_simulator.control, path)
+        file = send_request(sim.control, path)
         assert (file.status, file.headers.get_content_type()) == (200, kind)
         body = file.body.replace(b"http://www.w3.org/2000/svg", b"")
         assert not re.search(rb"https?://|innerHTML|insertAdjacentHTML|document\.write|\beval\b", body)
 
 
-def test_state_after_numbers_has_only_the_new_log(frozen_simulator):
-    frozen_simulator.post("/notes", {"vm": "vm1", "what": "before"})
+def test_state_after_numbers_has_only_the_new_log(sim):
+    sim.post("/notes", {"vm": "vm1", "what": "before"})
     # the first request of a group adds a line
-    send_request(frozen_simulator.endpoints["vm2"])
-    first = frozen_simulator.get("/state?after_line=0&after_request=0")
-    assert "lines" not in frozen_simulator.get("/state")
-    send_request(frozen_simulator.endpoints["vm2"])
-    frozen_simulator.post("/notes", {"vm": "vm1", "what": "x" * 200})
+    send_request(sim.endpoints["vm2"])
+    first = sim.get("/state?after_line=0&after_request=0")
+    assert "lines" not in sim.get("/state")
+    send_request(sim.endpoints["vm2"])
+    sim.post("/notes", {"vm": "vm1", "what": "x" * 200})
     after = f"/state?after_line={first['last_line']}&after_request={first['last_request']}"
-    second = frozen_simulator.get(after)
+    second = sim.get(after)
     assert second["run"] == first["run"]
     assert [line["note"] for line in second["lines"]] == ["x" * 200]
     (answer,) = second["answers"]
     assert (answer["vm"], answer["method"], answer["route"], answer["status"]) == ("vm2", "GET", "scheduledevents", 200)
-    third = frozen_simulator.get(f"/state?after_line={second['last_line']}&after_request={second['last_request']}")
+    third = sim.get(f"/state?after_line={second['last_line']}&after_request={second['last_request']}")
     assert third["lines"] == third["answers"] == []
     assert third["last_line"] == second["last_line"] and third["last_request"] == second["last_request"]
 
@@ -103,8 +103,8 @@ def test_answer_to_the_page_is_bounded():
     assert data["last_line"] == data["lines"][-1]["number"] and {len(line["note"]) for line in data["lines"]} == {300}
 
 
-def test_kinds_of_faults_have_the_groups_of_the_page(frozen_simulator):
-    kinds = frozen_simulator.get("/fault-kinds")
+def test_kinds_of_faults_have_the_groups_of_the_page(sim):
+    kinds = sim.get("/fault-kinds")
     groups = {kinds[name]["group"]: name for name in kinds}
     assert list(groups) == ["answers", "bodies", "connection", "time"]
     named = {"unavailable": "answers", "html": "bodies", "cut-json": "bodies", "refuse": "connection", "delay": "time"}

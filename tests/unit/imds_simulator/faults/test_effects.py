@@ -30,8 +30,8 @@ HTML = b"<html><head><title>Sign in</title></head><body><h1>Proxy</h1></body></h
 
 
 @pytest.fixture
-def inject(frozen_simulator):
-    return lambda kind, **more: frozen_simulator.post("/faults", {"kind": kind, **more})
+def inject(sim):
+    return lambda kind, **more: sim.post("/faults", {"kind": kind, **more})
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_fault_retry_after_can_be_a_date(inject, vm1):
     assert later.total_seconds() == 30
 
 
-def test_fault_of_the_body_changes_the_normal_body_also_with_an_etag(frozen_simulator, inject, vm1):
+def test_fault_of_the_body_changes_the_normal_body_also_with_an_etag(sim, inject, vm1):
     true = send_request(vm1)
     known = {**HEADER, "If-None-Match": true.headers["ETag"]}
     assert send_request(vm1, headers=known).status == 304
@@ -98,7 +98,7 @@ def test_fault_of_the_body_changes_the_normal_body_also_with_an_etag(frozen_simu
     for kind, more in (("bom", {}), ("invalid-utf8", {}), ("cut-json", {}), ("oversized", {"size": 100000})):
         inject(kind, **more)
         changed[kind] = send_request(vm1, headers=known).body
-        frozen_simulator.delete("/faults")
+        sim.delete("/faults")
     assert changed["bom"] == b"\xef\xbb\xbf" + true.body
     with pytest.raises(UnicodeDecodeError):
         changed["invalid-utf8"].decode()
@@ -106,7 +106,7 @@ def test_fault_of_the_body_changes_the_normal_body_also_with_an_etag(frozen_simu
     assert len(changed["oversized"]) == 100000 and json.loads(changed["oversized"]) == true.json
 
 
-def test_fault_truncated_closes_before_the_end(frozen_simulator, inject, vm1):
+def test_fault_truncated_closes_before_the_end(sim, inject, vm1):
     true = send_request(vm1).body
     for kind, more, framing, sent in (
         ("truncated", {"keep": 7}, b"Content-Length: %d\r\n" % len(true), true[:7]),
@@ -118,7 +118,7 @@ def test_fault_truncated_closes_before_the_end(frozen_simulator, inject, vm1):
         assert (head + b"\r\n").count(b"Content-Length") == framing.count(b"Content-Length")
         with pytest.raises(http.client.IncompleteRead):
             send_request(vm1)
-        frozen_simulator.delete("/faults")
+        sim.delete("/faults")
 
 
 def test_fault_truncated_sends_a_header_with_any_text(start_simulator):
@@ -129,7 +129,7 @@ def test_fault_truncated_sends_a_header_with_any_text(start_simulator):
 
 
 @pytest.mark.parametrize("kind, arrives", [("trickle", b"\r\n\r\n"), ("trickle-header", b"HTTP")])
-def test_fault_trickle_sends_a_few_bytes_at_a_time(frozen_simulator, inject, vm1, kind, arrives):
+def test_fault_trickle_sends_a_few_bytes_at_a_time(sim, inject, vm1, kind, arrives):
     inject(kind, bytes_per_second=40)
     with connect(vm1) as connection:
         connection.sendall(request_bytes())
@@ -145,16 +145,16 @@ def test_fault_trickle_sends_a_few_bytes_at_a_time(frozen_simulator, inject, vm1
                 break
     # the first bytes come immediately, then some every 0.1 s
     assert before <= len(received) <= before + 4 + 40 * (time.monotonic() - began)
-    frozen_simulator.delete("/faults")
+    sim.delete("/faults")
     true = send_request(vm1).body
     inject(kind, bytes_per_second=1000)
     assert send_request(vm1).body == true
 
 
-def test_fault_hang_ends_when_it_is_cleared_or_over(frozen_simulator, inject, vm1):
+def test_fault_hang_ends_when_it_is_cleared_or_over(sim, inject, vm1):
     for window, end in (
-        ({}, lambda fault: frozen_simulator.delete(f"/faults/{fault['number']}")),
-        ({"for": 30}, lambda fault: frozen_simulator.advance(30)),
+        ({}, lambda fault: sim.delete(f"/faults/{fault['number']}")),
+        ({"for": 30}, lambda fault: sim.advance(30)),
     ):
         fault = inject("hang", **window)
         with connect(vm1, 0.3) as connection:
@@ -167,39 +167,39 @@ def test_fault_hang_ends_when_it_is_cleared_or_over(frozen_simulator, inject, vm
         assert send_request(vm1).status == 200
 
 
-def test_fault_hang_ignores_clients_that_disconnect_and_other_requests(frozen_simulator, inject, vm1):
+def test_fault_hang_ignores_clients_that_disconnect_and_other_requests(sim, inject, vm1):
     inject("hang", vm="vm1", route="scheduledevents")
     for _each in range(20):
         with connect(vm1) as connection:
             connection.sendall(request_bytes())
     assert send_request(vm1, "/metadata/versions").status == 200
-    assert send_request(frozen_simulator.endpoints["vm2"]).status == 200
+    assert send_request(sim.endpoints["vm2"]).status == 200
 
 
 @pytest.mark.parametrize("kind, window", [("slow-first-answer", {}), ("delay", {"requests": 1})])
-def test_fault_delay_waits_for_simulated_time(frozen_simulator, inject, vm1, kind, window):
+def test_fault_delay_waits_for_simulated_time(sim, inject, vm1, kind, window):
     inject(kind, delay="2m", **window)
     got = []
     thread = threading.Thread(target=lambda: got.append(send_request(vm1).status))
     thread.start()
-    wait_until(lambda: any(fault["seen"] for fault in frozen_simulator.get("/faults")["faults"]))
+    wait_until(lambda: any(fault["seen"] for fault in sim.get("/faults")["faults"]))
     assert send_request(vm1).status == 200  # the second request is not slow
-    frozen_simulator.advance(119)
+    sim.advance(119)
     assert got == []
-    frozen_simulator.advance(1)
+    sim.advance(1)
     thread.join(60)
     assert got == [200]
 
 
-def test_service_acts_before_a_lost_answer_only(frozen_simulator, inject, vm1):
-    event_id = frozen_simulator.post("/events", {"type": "Freeze", "resources": ["vm1"], "hold": True})["id"]
+def test_service_acts_before_a_lost_answer_only(sim, inject, vm1):
+    event_id = sim.post("/events", {"type": "Freeze", "resources": ["vm1"], "hold": True})["id"]
     inject("server-error", method="POST", requests=1)
     assert approve(vm1, event_id).status == 500
     for kind, approved in (("lost-request", False), ("lost-answer", True)):
         inject(kind, method="POST", requests=1)
         with pytest.raises((ConnectionResetError, http.client.RemoteDisconnected)):
             approve(vm1, event_id)
-        assert frozen_simulator.get("/events/" + event_id)["approved"] is approved
+        assert sim.get("/events/" + event_id)["approved"] is approved
     assert approve(vm1, event_id).status == 200
 
 
@@ -212,22 +212,22 @@ def test_fault_date_skew_changes_the_date_header_only(inject, vm1, skew, seconds
     assert ((dates[1] - dates[0]).total_seconds(), answer.body) == (seconds, true.body)
 
 
-def test_fault_close_idle_closes_a_kept_connection(frozen_simulator, inject, vm1):
+def test_fault_close_idle_closes_a_kept_connection(sim, inject, vm1):
     inject("close-idle", idle=90)
     with connect(vm1) as connection:
         connection.sendall(request_bytes(more=""))
         answer = read_response(connection)
         assert answer.startswith(b"HTTP/1.1 200") and b"Connection: close" not in answer
-        frozen_simulator.advance(89)
+        sim.advance(89)
         connection.settimeout(0.1)
         with pytest.raises(socket.timeout):
             connection.recv(1)
         connection.settimeout(60)
-        frozen_simulator.advance(1)
+        sim.advance(1)
         assert connection.recv(1) == b"", "idle goes by simulated time"
 
 
-def test_fault_refuse_closes_the_socket_for_its_window(frozen_simulator, inject, vm1):
+def test_fault_refuse_closes_the_socket_for_its_window(sim, inject, vm1):
     with connect(vm1) as kept:
         kept.sendall(request_bytes(more=""))
         assert read_response(kept)
@@ -235,19 +235,19 @@ def test_fault_refuse_closes_the_socket_for_its_window(frozen_simulator, inject,
         with pytest.raises(ConnectionRefusedError):
             connect(vm1)
         assert kept.recv(1) == b""  # kept-alive connections end as well
-    assert send_request(frozen_simulator.endpoints["vm2"]).status == 200
-    frozen_simulator.advance(60)
+    assert send_request(sim.endpoints["vm2"]).status == 200
+    sim.advance(60)
     assert send_request(vm1).status == 200
 
 
-def test_fault_refuse_is_in_effect_when_the_control_api_answers(frozen_simulator, inject):
+def test_fault_refuse_is_in_effect_when_the_control_api_answers(sim, inject):
     for _time in range(20):
         inject("refuse")
         for vm in ("vm1", "vm2"):
             with pytest.raises(ConnectionRefusedError):
-                connect(frozen_simulator.endpoints[vm])
-        frozen_simulator.delete("/faults")
-        assert send_request(frozen_simulator.endpoints["vm1"]).status == 200
+                connect(sim.endpoints[vm])
+        sim.delete("/faults")
+        assert send_request(sim.endpoints["vm1"]).status == 200
 
 
 def test_fault_status_keeps_the_connection_open(inject, vm1):
@@ -255,12 +255,12 @@ def test_fault_status_keeps_the_connection_open(inject, vm1):
     assert [each.status for each in send_requests(vm1, 2)] == [503, 200]
 
 
-def test_fault_reset_sends_rst_and_faults_are_logged_with_their_requests(frozen_simulator, inject, vm1):
-    last = frozen_simulator.get("/requests")["requests"][-1]["number"]
+def test_fault_reset_sends_rst_and_faults_are_logged_with_their_requests(sim, inject, vm1):
+    last = sim.get("/requests")["requests"][-1]["number"]
     inject("unavailable", requests=1)
     inject("reset", requests=2)
     assert send_request(vm1).status == 503
     with pytest.raises(ConnectionResetError):
         send_raw(vm1)
-    logged = frozen_simulator.get(f"/requests?after={last}")["requests"]
+    logged = sim.get(f"/requests?after={last}")["requests"]
     assert [(each["status"], each["fault"]) for each in logged] == [(503, "unavailable"), (0, "reset")]

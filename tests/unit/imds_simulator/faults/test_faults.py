@@ -104,27 +104,27 @@ def test_registry_forgets_the_oldest_faults_that_are_over():
     assert [each.number for each in registry.all(2)] == [1, *range(4, MAX_OVER + 4)]
 
 
-def test_fault_is_not_active_after_the_last_of_its_requests(frozen_simulator):
-    frozen_simulator.post("/faults", {"kind": "empty", "requests": "1-2", "vm": "vm1"})
+def test_fault_is_not_active_after_the_last_of_its_requests(sim):
+    sim.post("/faults", {"kind": "empty", "requests": "1-2", "vm": "vm1"})
 
     def fault():
-        (found,) = frozen_simulator.get("/faults")["faults"]
+        (found,) = sim.get("/faults")["faults"]
         return found["active"], found["exhausted"]
 
     for _number in range(2):
         assert fault() == (True, None)
-        assert send_request(frozen_simulator.endpoints["vm1"]).body == b""
-    over = (False, frozen_simulator.get("/state")["now"])
-    frozen_simulator.advance(60)
-    assert send_request(frozen_simulator.endpoints["vm1"]).body != b""
+        assert send_request(sim.endpoints["vm1"]).body == b""
+    over = (False, sim.get("/state")["now"])
+    sim.advance(60)
+    assert send_request(sim.endpoints["vm1"]).body != b""
     assert fault() == over
 
 
-def test_injected_and_cleared_faults_keep_the_numbers_of_the_lines(frozen_simulator):
-    last = frozen_simulator.get("/log")["lines"][-1]["number"]
-    fault = frozen_simulator.post("/faults", {"kind": "gone"})["number"]
-    frozen_simulator.delete(f"/faults/{fault}")
-    lines = frozen_simulator.get(f"/log?after={last}")["lines"]
+def test_injected_and_cleared_faults_keep_the_numbers_of_the_lines(sim):
+    last = sim.get("/log")["lines"][-1]["number"]
+    fault = sim.post("/faults", {"kind": "gone"})["number"]
+    sim.delete(f"/faults/{fault}")
+    lines = sim.get(f"/log?after={last}")["lines"]
     assert [(each["number"], each["what"]) for each in lines] == [
         (last + 1, "fault-injected"),
         (last + 2, "faults-cleared"),

@@ -198,12 +198,12 @@ def test_addresses_of_all_vms_differ() -> None:
 
 
 @pytest.fixture
-def get(frozen_simulator):
+def get(sim):
     """Return a function that requests an element of a VM; further arguments are of the query."""
 
     def send(path, vm="vm1", version="2021-02-01", **query):
         words = "&".join(f"{name}={value}" for name, value in {"api-version": version, **query}.items())
-        return send_request(frozen_simulator.endpoints[vm], f"/metadata/instance{path}?{words}")
+        return send_request(sim.endpoints[vm], f"/metadata/instance{path}?{words}")
 
     return send
 
@@ -216,11 +216,11 @@ def test_instance_tree_is_json_with_string_values(get):
     assert "userData" in answer.json["compute"] and "extendedLocation" not in answer.json["compute"]
 
 
-def test_instance_name_equals_the_entry_in_resources(frozen_simulator, get):
-    frozen_simulator.post("/events", {"type": "Freeze", "resources": ["vm1"]})
+def test_instance_name_equals_the_entry_in_resources(sim, get):
+    sim.post("/events", {"type": "Freeze", "resources": ["vm1"]})
     name = get("/compute/name", format="text")
     assert (name.status, name.body, name.headers["Content-Type"]) == (200, b"vm1", "text/plain; charset=utf-8")
-    assert send_request(frozen_simulator.endpoints["vm1"]).json["Events"][0]["Resources"] == [name.body.decode()]
+    assert send_request(sim.endpoints["vm1"]).json["Events"][0]["Resources"] == [name.body.decode()]
 
 
 @pytest.mark.parametrize(
@@ -274,6 +274,6 @@ def test_instance_unknown_element_is_404(get, path):
     assert answer.status == 404 and list(answer.json) == ["error"]
 
 
-def test_versions_route_needs_no_version(frozen_simulator):
-    answer = send_request(frozen_simulator.endpoints["vm1"], "/metadata/versions")
+def test_versions_route_needs_no_version(sim):
+    answer = send_request(sim.endpoints["vm1"], "/metadata/versions")
     assert answer.json == {"apiVersions": list(INSTANCE_VERSIONS)}

@@ -33,9 +33,9 @@ GUID = "5EED0000-0000-4000-8000-0000000000FF"
 
 
 @pytest.fixture
-def event(frozen_simulator):
+def event(sim):
     """Return the id of an event that an approval does not start."""
-    return schedule(frozen_simulator)
+    return schedule(sim)
 
 
 def schedule(sim, **more):
@@ -118,9 +118,9 @@ def test_metadata_header_is_optional_for_the_preview_version_only(vm1, version):
     assert send_request(vm1, "/metadata/instance?api-version=" + version, headers={}).status == 400
 
 
-def test_forwarded_request_is_rejected_with_xff_status(frozen_simulator, vm1):
+def test_forwarded_request_is_rejected_with_xff_status(sim, vm1):
     expect_error(send_request(vm1, headers=FORWARDED), 400)
-    frozen_simulator.post("/knobs", {"xff_status": 403})
+    sim.post("/knobs", {"xff_status": 403})
     answer = send_request(vm1, headers=FORWARDED)
     assert answer.status == 403 and "X-Forwarded-For" in answer.json["error"]
 
@@ -161,8 +161,8 @@ def test_version_of_instance_has_its_own_list(vm1, path):
     assert (answer.status, answer.json) == (400, {"error": VERSION_ERROR, "newest-versions": NEWEST_OF_INSTANCE})
 
 
-def test_errors_follow_the_knob_for_wording(frozen_simulator, vm1):
-    frozen_simulator.post("/knobs", {"error_wording": "old"})
+def test_errors_follow_the_knob_for_wording(sim, vm1):
+    sim.post("/knobs", {"error_wording": "old"})
     old = "Bad request. api-version was not specified in the request. For more information refer to aka.ms/azureimds"
     assert send_request(vm1, "/metadata/scheduledevents").json == {"error": old, "newest-versions": NEWEST}
     for path in ("/metadata/instance", "/metadata/instance?api-version="):
@@ -174,18 +174,18 @@ def test_errors_follow_the_knob_for_wording(frozen_simulator, vm1):
     assert send_request(vm1, headers={}).json == no_header
 
 
-def test_version_unknown_has_the_status_of_its_knob(frozen_simulator, vm1):
-    frozen_simulator.post("/knobs", {"unknown_version_status": 404})
+def test_version_unknown_has_the_status_of_its_knob(sim, vm1):
+    sim.post("/knobs", {"unknown_version_status": 404})
     unknown = send_request(vm1, "/metadata/scheduledevents?api-version=2031-01-01")
     assert (unknown.status, unknown.json) == (404, {"error": "Not found. Invalid version requested"})
     missing = send_request(vm1, "/metadata/scheduledevents")
     assert (missing.status, missing.json["newest-versions"]) == (400, NEWEST)
 
 
-def test_extra_api_versions_are_accepted(frozen_simulator, vm1, event):
+def test_extra_api_versions_are_accepted(sim, vm1, event):
     path = "/metadata/scheduledevents?api-version=2024-07-09"
     assert send_request(vm1, path).status == 400
-    frozen_simulator.post("/knobs", {"extra_api_versions": ["2024-07-09"]})
+    sim.post("/knobs", {"extra_api_versions": ["2024-07-09"]})
     assert send_request(vm1, path).json == send_request(vm1).json
 
 
@@ -201,17 +201,17 @@ def test_response_has_the_headers_of_imds(vm1):
     assert len(request_ids) == 20 and all(re.fullmatch(random_uuid, each) for each in request_ids)
 
 
-def test_document_is_compact_and_its_etag_gives_304(frozen_simulator, vm1):
+def test_document_is_compact_and_its_etag_gives_304(sim, vm1):
     tag = send_request(vm1).headers["ETag"]
     same = send_request(vm1, headers={**HEADER, "If-None-Match": tag})
     assert (same.status, same.body, same.headers["ETag"]) == (304, b"", tag)
     assert send_request(vm1, headers={**HEADER, "If-None-Match": '"other"'}).status == 200
-    schedule(frozen_simulator)
+    schedule(sim)
     changed = send_request(vm1, headers={**HEADER, "If-None-Match": tag})
     older = send_request(vm1, "/metadata/scheduledevents?api-version=2019-08-01")
     assert changed.status == 200 and len({tag, changed.headers["ETag"], older.headers["ETag"]}) == 3
     assert changed.body == json.dumps(changed.json, separators=(",", ":")).encode()
-    frozen_simulator.post("/knobs", {"etag": False})
+    sim.post("/knobs", {"etag": False})
     without = send_request(vm1, headers={**HEADER, "If-None-Match": changed.headers["ETag"]})
     assert without.status == 200 and "ETag" not in without.headers
 
@@ -231,57 +231,57 @@ def test_connection_serves_many_requests_in_order(vm1):
 # -- approvals
 
 
-def test_approval_of_one_id_is_200_and_not_visible(frozen_simulator, vm1, event):
+def test_approval_of_one_id_is_200_and_not_visible(sim, vm1, event):
     before = send_request(vm1).json
     answer = approve(vm1, event)
     assert (answer.status, answer.body, answer.headers["Content-Length"]) == (200, b"", "0")
     assert send_request(vm1).json == before
-    assert frozen_simulator.get("/events/" + event)["approved_by"] == ["vm1"]
+    assert sim.get("/events/" + event)["approved_by"] == ["vm1"]
 
 
-def test_approval_by_group_members_is_200_and_by_others_400(frozen_simulator, event):
-    assert approve(frozen_simulator.endpoints["stranger"], event).status == 400
-    assert not is_approved(frozen_simulator, event)
+def test_approval_by_group_members_is_200_and_by_others_400(sim, event):
+    assert approve(sim.endpoints["stranger"], event).status == 400
+    assert not is_approved(sim, event)
     for vm in ("vm2", "vm1", "vm1"):
-        assert approve(frozen_simulator.endpoints[vm], event).status == 200
-    assert is_approved(frozen_simulator, event)
+        assert approve(sim.endpoints[vm], event).status == 200
+    assert is_approved(sim, event)
 
 
-def test_approval_of_several_ids_in_any_letter_case_is_200(frozen_simulator, vm1, event):
+def test_approval_of_several_ids_in_any_letter_case_is_200(sim, vm1, event):
     # it is Started
-    other = schedule(frozen_simulator, starts="automatic_approval")
-    third = schedule(frozen_simulator, type="Reboot")
+    other = schedule(sim, starts="automatic_approval")
+    third = schedule(sim, type="Reboot")
     assert approve(vm1, event.lower(), third, event, other).status == 200
-    assert is_approved(frozen_simulator, event) and is_approved(frozen_simulator, third)
+    assert is_approved(sim, event) and is_approved(sim, third)
 
 
 @pytest.mark.parametrize("status", [400, 200, 404])
-def test_approval_of_unknown_id_has_unknown_event_status(frozen_simulator, vm1, event, status):
-    frozen_simulator.post("/knobs", {"unknown_event_status": status})
+def test_approval_of_unknown_id_has_unknown_event_status(sim, vm1, event, status):
+    sim.post("/knobs", {"unknown_event_status": status})
     assert approve(vm1, GUID).status == status
-    frozen_simulator.post(f"/events/{event}/cancel")
+    sim.post(f"/events/{event}/cancel")
     assert approve(vm1, event).status == status
 
 
-def test_approval_of_known_and_unknown_ids_follows_partial_batch(frozen_simulator, vm1, event):
+def test_approval_of_known_and_unknown_ids_follows_partial_batch(sim, vm1, event):
     assert approve(vm1, event, GUID).status == 400
-    assert not is_approved(frozen_simulator, event)
-    frozen_simulator.post("/knobs", {"partial_batch": "apply_valid"})
+    assert not is_approved(sim, event)
+    sim.post("/knobs", {"partial_batch": "apply_valid"})
     assert approve(vm1, GUID, event).status == 200
-    assert is_approved(frozen_simulator, event)
+    assert is_approved(sim, event)
 
 
-def test_approval_answer_is_the_document_with_post_body(frozen_simulator, vm1, event):
-    frozen_simulator.post("/knobs", {"post_body": "document"})
+def test_approval_answer_is_the_document_with_post_body(sim, vm1, event):
+    sim.post("/knobs", {"post_body": "document"})
     assert approve(vm1, event).json == send_request(vm1).json
 
 
 @pytest.mark.parametrize("content_type", [None, "application/x-www-form-urlencoded", "application/json", "text/plain"])
-def test_approval_with_any_content_type_and_further_members_is_200(frozen_simulator, vm1, event, content_type):
+def test_approval_with_any_content_type_and_further_members_is_200(sim, vm1, event, content_type):
     headers = {**HEADER, **({"Content-Type": content_type} if content_type else {})}
     body = {"DocumentIncarnation": "5", "StartRequests": [{"EventId": event, "Why": "x"}]}
     assert send_request(vm1, EVENTS, "POST", headers, json.dumps(body).encode()).status == 200
-    assert is_approved(frozen_simulator, event)
+    assert is_approved(sim, event)
 
 
 @pytest.mark.parametrize(
@@ -305,14 +305,14 @@ def test_approval_with_any_content_type_and_further_members_is_200(frozen_simula
         b"[" * 30000,
     ],
 )
-def test_approval_with_malformed_body_is_400_and_changes_nothing(frozen_simulator, vm1, event, body):
-    before = frozen_simulator.get("/events")
+def test_approval_with_malformed_body_is_400_and_changes_nothing(sim, vm1, event, body):
+    before = sim.get("/events")
     expect_error(send_request(vm1, EVENTS, "POST", body=body), 400)
-    assert frozen_simulator.get("/events") == before
+    assert sim.get("/events") == before
 
 
-def test_description_with_lone_surrogate_is_escaped(frozen_simulator, vm1):
-    schedule(frozen_simulator, description="half \ud800")
+def test_description_with_lone_surrogate_is_escaped(sim, vm1):
+    schedule(sim, description="half \ud800")
     assert send_request(vm1).json["Events"][0]["Description"] == "half \ud800"
 
 
@@ -326,11 +326,11 @@ def test_expect_100_continue_is_answered_before_the_body(vm1, event):
         assert read_response(connection).startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-def test_log_of_approval_truncates_long_and_many_ids(frozen_simulator, vm1, event):
-    last = frozen_simulator.get("/log")["lines"][-1]["number"]
+def test_log_of_approval_truncates_long_and_many_ids(sim, vm1, event):
+    last = sim.get("/log")["lines"][-1]["number"]
     approve(vm1, "x" * 60000)
     approve(vm1, *(f"y{number}" for number in range(1000)))
-    long, many = frozen_simulator.get(f"/log?what=approval&after={last}")["lines"]
+    long, many = sim.get(f"/log?what=approval&after={last}")["lines"]
     assert long["ids"] == ["x" * 64] and len(long["refused"]) == 200
     assert many["ids"] == [f"y{number}" for number in range(20)]
 
@@ -345,9 +345,9 @@ def test_approval_with_body_over_64_kib_is_400(vm1, event, size, status):
     "headers, path, status",
     [({}, EVENTS, 400), (FORWARDED, EVENTS, 400), (HEADER, "/metadata/scheduledevents", 400), ({}, PREVIEW, 200)],
 )
-def test_approval_obeys_the_rules_for_get(frozen_simulator, vm1, event, headers, path, status):
+def test_approval_obeys_the_rules_for_get(sim, vm1, event, headers, path, status):
     assert approve(vm1, event, headers=headers, path=path).status == status
-    assert is_approved(frozen_simulator, event) == (status == 200)
+    assert is_approved(sim, event) == (status == 200)
 
 
 # -- rate limit and clients
