@@ -19,6 +19,7 @@ from imds_simulator.scenario.plans import Scenario
 # a whole second, so that "900 s later" is one too
 T0 = 1_800_000_000.0
 NEWEST = "2020-07-01"
+PAIR: dict[str, Any] = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
 
 
 def parse(text: str, file_name: str, now: float | None = None) -> Scenario:
@@ -27,13 +28,18 @@ def parse(text: str, file_name: str, now: float | None = None) -> Scenario:
 
 
 def make_simulation(*events: dict[str, Any], groups: Any = None, speed: float = 1.0, **more: Any) -> Simulation:
-    """Return a simulation at simulated time 0, with one group ``web``, or with ``groups``."""
-    pair = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
-    scenario = parse(json.dumps({"groups": groups or pair, "events": list(events), **more}), "test")
+    """Return a simulation at simulated time 0, with the group ``web`` of PAIR, or with ``groups``."""
+    scenario = parse(json.dumps({"groups": groups or PAIR, "events": list(events), **more}), "test")
     world = World(scenario.groups, scenario.knobs, speed, new_id=sequential_ids())
     simulation = Simulation(world)
     simulation.begin(scenario, T0)
     return simulation
+
+
+def placed(name: str, *placement_groups: str | None) -> dict[str, Any]:
+    """Return a scale set with an instance in each of these placement groups; None: in none."""
+    vms = [{"placement_group": each} if each else {} for each in placement_groups]
+    return {name: {"kind": "scale_set", "vms": {f"{name}_{number}": vm for number, vm in enumerate(vms)}}}
 
 
 def sequential_ids() -> Callable[[], str]:

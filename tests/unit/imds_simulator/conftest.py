@@ -18,6 +18,7 @@ import pytest
 from imds_simulator.__main__ import main
 from imds_simulator.testing import Simulator
 from support import simulator_process
+from support.simulator.simulations import PAIR
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -56,6 +57,12 @@ def start_simulator() -> Iterator[Callable[..., Simulator]]:
 
 
 @pytest.fixture
+def start_pair(start_simulator: Callable[..., Simulator]) -> Callable[..., Simulator]:
+    """Return a function that starts a simulator of two VMs, with further keys of a scenario; without a rate limit."""
+    return lambda **more: start_simulator({"groups": PAIR, "knobs": {"rate_limit": 0}, **more})
+
+
+@pytest.fixture
 def start_process() -> Iterator[Callable[..., simulator_process.Simulator]]:
     """Return ``simulator_process.start``, for tests of the process; the started ones end after the test."""
     with ExitStack() as running:
@@ -69,7 +76,7 @@ def _shared_simulator() -> Iterator[Simulator]:
         "title": "tests",
         "knobs": {"rate_limit": 0},
         "groups": {
-            "web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}},
+            **PAIR,
             "other": {"kind": "standalone", "vms": {"stranger": {}}},
             "pool": {"kind": "scale_set", "vms": {"pool_0": {}, "pool_3": {}}},
         },

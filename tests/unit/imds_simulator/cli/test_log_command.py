@@ -12,6 +12,7 @@ import pytest
 from imds_simulator.control.state import MAX_NEW
 from support import simulator_process
 from support.simulator.raw_http import approve, send_request
+from support.simulator.simulations import PAIR
 from support.wait import wait_until
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z "
@@ -19,8 +20,7 @@ TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z "
 
 @pytest.fixture
 def sim(start_process):
-    groups = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
-    return start_process({"groups": groups}, args=["--clock", "manual", "--knob", "rate_limit=off"])
+    return start_process({"groups": PAIR}, args=["--clock", "manual", "--knob", "rate_limit=off"])
 
 
 @pytest.fixture

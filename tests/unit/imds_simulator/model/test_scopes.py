@@ -9,28 +9,18 @@ import pytest
 from imds_simulator.model import operations
 from imds_simulator.scenario.knobs import change_knobs
 from imds_simulator.scenario.plans import Change
-from support.simulator.simulations import T0, approve, document_at, make_simulation
+from support.simulator.simulations import PAIR, T0, approve, document_at, make_simulation, placed
 
 FREEZE = {"name": "e", "type": "Freeze", "resources": ["vm1"], "at": 10}
 DAY = 86400
 TWO_GROUPS = {
-    "web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}},
+    **PAIR,
     "db": {"kind": "availability_set", "vms": {"db1": {}, "db2": {}}},
     "alone": {"kind": "standalone", "vms": {"a": {}, "b": {}}},
 }
 GPU = {"gpu": {"kind": "scale_set", "gpu_single_fault_domain": True, "vms": {"gpu_0": {}, "gpu_1": {}}}}
 ZONES = {"z": {"kind": "scale_set", "vms": {"z_0": {"zone": 1}, "z_1": {"zone": "1"}, "z_2": {"zone": "2"}}}}
-PLACEMENT_GROUPS = {
-    "p": {
-        "kind": "scale_set",
-        "vms": {
-            "p_0": {"placement_group": "first"},
-            "p_1": {"placement_group": "first"},
-            "p_2": {"placement_group": "second"},
-            "p_3": {},
-        },
-    }
-}
+PLACEMENT_GROUPS = placed("p", "first", "first", "second", None)
 
 
 def record_request(simulation, vm, now):
@@ -100,11 +90,13 @@ def test_incarnation_rises_with_visible_changes_only():
     values = [incarnation(simulation, vm, now) for now in (1, 2, 10, 11, 12) for vm in ("vm1", "vm2")]
     assert values == [1, 1, 1, 1, 2, 2, 2, 2, 2, 2]
     approve(simulation, "e", "vm1", 12)
-    assert [incarnation(simulation, "vm1", now) for now in (12.5, 13)] == [2, 3]
-    before = document_at(simulation, "vm1", 20)
+    scheduled, started = (document_at(simulation, "vm1", now) for now in (12.5, 13))
+    assert [each["DocumentIncarnation"] for each in (scheduled, started)] == [2, 3]
+    assert scheduled["Events"][0]["EventId"] == started["Events"][0]["EventId"]
     # NotBefore of a Started event is not visible
     operations.change(simulation, simulation.world.find("e"), Change(0, notice=60.0), T0 + 20)
-    assert document_at(simulation, "vm1", 20) == before
+    assert document_at(simulation, "vm1", 20) == started
+    assert [incarnation(simulation, "vm1", now) for now in (612.9, 613)] == [3, 4]
 
 
 @pytest.mark.parametrize(

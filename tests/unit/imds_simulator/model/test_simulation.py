@@ -97,13 +97,6 @@ def test_event_has_the_status_of_each_moment(life):
     assert found == life.shown
 
 
-def test_event_keeps_its_id_and_each_transition_raises_the_incarnation():
-    simulation = make_simulation(FREEZE)
-    documents = [document_at(simulation, "vm1", now) for now in (9.9, 10, 909.9, 910, 1509.9, 1510)]
-    assert [document["DocumentIncarnation"] for document in documents] == [1, 2, 2, 3, 3, 4]
-    assert len({each["EventId"] for document in documents for each in document["Events"]}) == 1
-
-
 def test_advice_ends_at_not_before_without_a_start_although_it_is_approved():
     simulation = make_simulation({**FREEZE, "type": "SpotRebalanceRecommendation"})
     assert approve(simulation, "e", "vm1", 20) == ["approved"]

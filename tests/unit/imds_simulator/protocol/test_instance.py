@@ -16,7 +16,7 @@ from imds_simulator.instance_members import MEMBERS_SINCE
 from imds_simulator.instance_metadata.document import InstanceDocuments
 from support.repository import REPOSITORY
 from support.simulator.raw_http import send_request
-from support.simulator.simulations import make_simulation
+from support.simulator.simulations import make_simulation, placed
 
 REFERENCE = REPOSITORY / "docs" / "reference" / "scheduled-events.md"
 NEWEST = INSTANCE_VERSIONS[-1]
@@ -113,10 +113,8 @@ def test_other_vms_have_their_name_as_host_name_and_no_placement_group() -> None
 
 def test_placement_groups_have_different_ids() -> None:
     guid = "5f7c7a0e-0000-4000-8000-000000000001"
-    groups = {"set_0": "first", "set_1": "first", "set_2": "second", "set_3": guid, "set_4": None}
-    vms = {name: {"placement_group": group} if group else {} for name, group in groups.items()}
-    made = documents(set={"kind": "scale_set", "vms": vms})
-    ids = [made.document(name, NEWEST)["compute"]["placementGroupId"] for name in groups]
+    made = documents(**placed("set", "first", "first", "second", guid, None))
+    ids = [made.document(f"set_{number}", NEWEST)["compute"]["placementGroupId"] for number in range(5)]
     assert ids[0] == ids[1] and len({*ids}) == 4 and ids[3] == guid and {len(each) for each in ids} == {36}
 
 

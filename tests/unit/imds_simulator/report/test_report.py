@@ -26,8 +26,8 @@ def hash_of(text: str) -> str:
     return "'sha256-%s'" % base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def test_report_has_the_data_of_the_run(start_simulator, call, tmp_path):
-    sim = start_simulator({"groups": {"web": {"vms": {"vm1": {}, "vm2": {}}}}})
+def test_report_has_the_data_of_the_run(start_pair, call, tmp_path):
+    sim = start_pair()
     sim.post("/events", {"type": "Freeze", "resources": ["vm1"], "name": "patch"})
     sim.post("/faults", {"kind": "unavailable", "vm": "vm2"})
     for vm in ("vm1", "vm2"):

@@ -11,7 +11,7 @@ from imds_simulator.instance_metadata.document import InstanceDocuments
 from imds_simulator.keys import Path
 from imds_simulator.scenario.groups import scope_key
 from imds_simulator.scenario.warnings import scenario_warnings
-from support.simulator.simulations import make_simulation, parse
+from support.simulator.simulations import make_simulation, parse, placed
 
 GUID = "818281bc-a73f-5c57-ad82-68f7a6786f11"
 
@@ -48,8 +48,7 @@ def test_no_warning_about_a_complete_document() -> None:
 
 
 def test_two_spellings_of_a_guid_are_one_placement_group() -> None:
-    vms = {"web_0": {"placement_group": GUID}, "web_1": {"placement_group": GUID.upper()}}
-    groups = {"web": {"kind": "scale_set", "vms": vms}}
+    groups = placed("web", GUID, GUID.upper())
     (group,) = parse(json.dumps({"groups": groups}), "f.yaml").groups
     scopes = {scope_key(group, vm, zone_split=False, placement_group_split=True) for vm in group.vms}
     assert scopes == {f"web/placement group {GUID}"}
@@ -57,11 +56,9 @@ def test_two_spellings_of_a_guid_are_one_placement_group() -> None:
 
 
 def test_warning_about_an_event_of_several_placement_groups() -> None:
-    names = {"web_1": "one", "web_2": "one", "web_3": "two"}
-    vms = {**{name: {"placement_group": group} for name, group in names.items()}, "web_4": None}
-    resources = (["web_1", "web_2"], ["web_1", "web_3"], ["web_3", "web_4"], ["web_4"])
+    resources = (["web_0", "web_1"], ["web_0", "web_2"], ["web_2", "web_3"], ["web_3"])
     events = [{"type": "Freeze", "resources": each} for each in resources]
-    found = warnings({"web": {"kind": "scale_set", "vms": vms}}, events=events)
+    found = warnings(placed("web", "one", "one", "two", None), events=events)
     assert list(found) == [("events", 1, "resources"), ("events", 2, "resources")]
 
 

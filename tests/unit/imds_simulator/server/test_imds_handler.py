@@ -15,13 +15,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from imds_simulator.api_versions import PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS
+from imds_simulator.api_versions import SCHEDULED_EVENTS_VERSIONS
 from imds_simulator.protocol.rate_limit import RateLimit
 from imds_simulator.scenario.files import default_scenario
 from imds_simulator.server import engine
 from imds_simulator.server.clock import ManualClock
 from imds_simulator.testing import ControlError
 from support.simulator.raw_http import EVENTS, HEADER, approve, connect, read_response, request_bytes, send_request
+from support.simulator.simulations import PAIR
 from support.wait import wait_until
 
 INSTANCE = "/metadata/instance?api-version=2021-02-01"
@@ -53,39 +54,69 @@ def expect_error(answer, status):
 # -- requests
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        EVENTS,
-        "/metadata/scheduledEvents?api-version=2020-07-01",
-        "/METADATA/SCHEDULEDEVENTS?API-VERSION=2020-07-01",
-        "/metadata/scheduledevents/?api-version=2020-07-01",
-        EVENTS + "&format=json",
-        "/metadata/scheduledevents?format=json&api-version=2020-07-01",
-    ],
+NEWEST = ["2020-07-01", "2019-08-01", "2019-04-01"]
+NEWEST_OF_INSTANCE = ["2025-04-07", "2024-07-17", "2024-03-15"]
+VERSION_ERROR = (
+    "Bad request. api-version is invalid or was not specified in the request. "
+    "For more information refer to aka.ms/azureimds"
 )
-def test_path_in_any_letter_case_and_with_one_slash_is_accepted(vm1, path):
-    answer = send_request(vm1, path)
-    assert (answer.status, set(answer.json)) == (200, {"DocumentIncarnation", "Events"})
+NO_HEADER = {"error": "Bad request. Required metadata header not specified"}
+NO_VERSION = {"error": VERSION_ERROR, "newest-versions": NEWEST}
+NO_VERSION_OF_INSTANCE = {"error": VERSION_ERROR, "newest-versions": NEWEST_OF_INSTANCE}
+HEADER_NEEDED = (
+    *(f"/metadata/scheduledevents?api-version={each}" for each in SCHEDULED_EVENTS_VERSIONS if each != "2017-03-01"),
+    *(f"/metadata/instance?api-version={each}" for each in SCHEDULED_EVENTS_VERSIONS),
+    *(INSTANCE, VERSIONS, "/metadata", "/latest/", "/"),
+)
+# path, options of the request, status, and the whole body of an error if it is always the same
+REQUESTS = [
+    (EVENTS, {}, 200, None),
+    ("/metadata/scheduledEvents?api-version=2020-07-01", {}, 200, None),
+    ("/METADATA/SCHEDULEDEVENTS?API-VERSION=2020-07-01", {}, 200, None),
+    ("/metadata/scheduledevents/?api-version=2020-07-01", {}, 200, None),
+    (EVENTS + "&format=json", {}, 200, None),
+    ("/metadata/scheduledevents?format=json&api-version=2020-07-01", {}, 200, None),
+    ("/", {}, 404, None),
+    ("/metadata?api-version=2021-02-01", {}, 404, None),
+    ("/metadata//?api-version=2021-02-01", {}, 404, None),
+    ("/metadata/scheduledevents//?api-version=2020-07-01", {}, 404, None),
+    ("//metadata/scheduledevents?api-version=2020-07-01", {}, 404, None),
+    ("/metadata//scheduledevents?api-version=2020-07-01", {}, 404, None),
+    ("/metadata/%73cheduledevents?api-version=2020-07-01", {}, 404, None),
+    ("/metadata/latest/scheduledevents", {}, 404, None),
+    ("/metadata/scheduledevents/x?api-version=2020-07-01", {}, 404, None),
+    ("/metadata/identity?api-version=2018-02-01", {}, 404, None),
+    # a parameter twice
+    (EVENTS + "&api-version=2020-07-01", {}, 400, None),
+    (EVENTS + "&Api-Version=2019-08-01", {}, 400, None),
+    (EVENTS, {"headers": {"metadata": "true"}}, 200, None),
+    (EVENTS, {"headers": {"METADATA": "True"}}, 200, None),
+    (EVENTS, {"headers": {"Metadata": "TRUE"}}, 200, None),
+    (PREVIEW, {"headers": {}}, 200, None),
+    *(
+        (path, {"headers": headers}, 400, NO_HEADER)
+        for path in HEADER_NEEDED
+        for headers in ({}, {"Metadata": "false"}, {"Metadata": ""}, {"Metadata": "1"})
+    ),
+    *(
+        ("/metadata/scheduledevents" + query, options, 400, NO_VERSION)
+        for query in ("", *(f"?api-version={each}" for each in ("", "latest", "{latest}", "2031-01-01", "2021-12-13")))
+        for options in ({}, {"method": "POST", "body": b"{}"})
+    ),
+    ("/metadata/instance?api-version=2020-07-01", {}, 400, NO_VERSION_OF_INSTANCE),
+    ("/metadata", {}, 400, NO_VERSION_OF_INSTANCE),
+    ("/metadata/", {}, 400, NO_VERSION_OF_INSTANCE),
+    ("/METADATA?format=json", {}, 400, NO_VERSION_OF_INSTANCE),
+    ("/metadata?api-version=1", {}, 400, NO_VERSION_OF_INSTANCE),
+]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/",
-        "/metadata?api-version=2021-02-01",
-        "/metadata//?api-version=2021-02-01",
-        "/metadata/scheduledevents//?api-version=2020-07-01",
-        "//metadata/scheduledevents?api-version=2020-07-01",
-        "/metadata//scheduledevents?api-version=2020-07-01",
-        "/metadata/%73cheduledevents?api-version=2020-07-01",
-        "/metadata/latest/scheduledevents",
-        "/metadata/scheduledevents/x?api-version=2020-07-01",
-        "/metadata/identity?api-version=2018-02-01",
-    ],
-)
-def test_path_unknown_is_404(vm1, path):
-    expect_error(send_request(vm1, path), 404)
+@pytest.mark.parametrize("path, options, status, error", REQUESTS)
+def test_request_is_answered_with_the_document_or_an_error(vm1, path, options, status, error):
+    answer = send_request(vm1, path, **options)
+    assert answer.status == status
+    assert set(answer.json) == set(error or (("DocumentIncarnation", "Events") if status == 200 else ("error",)))
+    assert error in (None, answer.json)
 
 
 @pytest.mark.parametrize(
@@ -99,66 +130,11 @@ def test_method_of_another_kind_is_405(vm1, method, path, allowed):
     assert method == "HEAD" or list(answer.json) == ["error"]
 
 
-@pytest.mark.parametrize("headers", [{}, {"Metadata": "false"}, {"Metadata": ""}, {"Metadata": "1"}])
-@pytest.mark.parametrize("path", [EVENTS, INSTANCE, VERSIONS, "/metadata", "/latest/", "/"])
-def test_metadata_header_missing_or_wrong_is_400(vm1, path, headers):
-    answer = send_request(vm1, path, headers=headers)
-    assert (answer.status, answer.json) == (400, {"error": "Bad request. Required metadata header not specified"})
-
-
-@pytest.mark.parametrize("headers", [{"metadata": "true"}, {"METADATA": "True"}, {"Metadata": "TRUE"}])
-def test_metadata_header_in_any_letter_case_is_accepted(vm1, headers):
-    assert send_request(vm1, headers=headers).status == 200
-
-
-@pytest.mark.parametrize("version", SCHEDULED_EVENTS_VERSIONS)
-def test_metadata_header_is_optional_for_the_preview_version_only(vm1, version):
-    events = send_request(vm1, "/metadata/scheduledevents?api-version=" + version, headers={})
-    assert events.status == (200 if version == PREVIEW_VERSION == "2017-03-01" else 400)
-    assert send_request(vm1, "/metadata/instance?api-version=" + version, headers={}).status == 400
-
-
 def test_forwarded_request_is_rejected_with_xff_status(sim, vm1):
     expect_error(send_request(vm1, headers=FORWARDED), 400)
     sim.post("/knobs", {"xff_status": 403})
     answer = send_request(vm1, headers=FORWARDED)
     assert answer.status == 403 and "X-Forwarded-For" in answer.json["error"]
-
-
-@pytest.mark.parametrize("more", ["&api-version=2020-07-01", "&Api-Version=2019-08-01"])
-def test_query_with_duplicate_names_is_400(vm1, more):
-    expect_error(send_request(vm1, EVENTS + more), 400)
-
-
-NEWEST = ["2020-07-01", "2019-08-01", "2019-04-01"]
-NEWEST_OF_INSTANCE = ["2025-04-07", "2024-07-17", "2024-03-15"]
-VERSION_ERROR = (
-    "Bad request. api-version is invalid or was not specified in the request. "
-    "For more information refer to aka.ms/azureimds"
-)
-
-
-@pytest.mark.parametrize("query", ["", "=", "=latest", "={latest}", "=2031-01-01", "=2021-12-13"])
-@pytest.mark.parametrize("method", ["GET", "POST"])
-def test_version_missing_or_unknown_is_400_with_newest_versions(vm1, query, method):
-    path = "/metadata/scheduledevents" + (f"?api-version{query}" if query else "")
-    answer = send_request(vm1, path, method, body=b"{}" if method == "POST" else None)
-    assert (answer.status, answer.json) == (400, {"error": VERSION_ERROR, "newest-versions": NEWEST})
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/metadata/instance?api-version=2020-07-01",
-        "/metadata",
-        "/metadata/",
-        "/METADATA?format=json",
-        "/metadata?api-version=1",
-    ],
-)
-def test_version_of_instance_has_its_own_list(vm1, path):
-    answer = send_request(vm1, path)
-    assert (answer.status, answer.json) == (400, {"error": VERSION_ERROR, "newest-versions": NEWEST_OF_INSTANCE})
 
 
 def test_errors_follow_the_knob_for_wording(sim, vm1):
@@ -413,9 +389,8 @@ def test_default_vm_is_used_for_unknown_sources(start_simulator, start_process):
     assert send_request(default.endpoint, NAME, source="127.0.1.9").body == b"vm2"
 
 
-def test_enable_delay_delays_or_empties_the_first_answer(start_simulator):
-    scenario = {"knobs": {"enable_delay": 119}, "groups": {"web": {"vms": {"vm1": {}, "vm2": {}}}}}
-    sim = start_simulator(scenario)
+def test_enable_delay_delays_or_empties_the_first_answer(start_pair):
+    sim = start_pair(knobs={"enable_delay": 119})
     vm1, vm2 = sim.endpoints.values()
     got = []
     threads = [threading.Thread(target=lambda vm=vm: got.append(send_request(vm).json)) for vm in (vm1, vm2)]
@@ -461,8 +436,8 @@ def removed(sim):
     return {name: vm["removed"] for name, vm in sim.get("/state")["vms"].items()}
 
 
-def test_evicted_vm_refuses_connections_and_its_group_continues(start_simulator):
-    sim = start_simulator({"groups": {"web": {"vms": ["vm1", "vm2"]}}})
+def test_evicted_vm_refuses_connections_and_its_group_continues(start_pair):
+    sim = start_pair()
     vm1, vm2 = sim.endpoints.values()
     with connect(vm1) as connection:
         connection.sendall(request_bytes(more=""))
@@ -496,6 +471,6 @@ def test_deleted_vm_at_a_shared_address_is_reset_and_the_last_one_closes_it(star
 
 def test_evicted_vm_refuses_connections_with_the_real_clock(start_simulator):
     events = [{"type": "Preempt", "resources": ["vm1"], "notice": 1, "started_for": 1}]
-    sim = start_simulator({"groups": {"web": {"vms": ["vm1", "vm2"]}}, "events": events, "speed": 20}, clock="real")
+    sim = start_simulator({"groups": PAIR, "events": events, "speed": 20}, clock="real")
     wait_until(lambda: is_refused(sim.endpoints["vm1"]))
     assert send_request(sim.endpoints["vm2"]).status == 200

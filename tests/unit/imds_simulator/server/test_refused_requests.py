@@ -7,9 +7,8 @@ See docs/reference/scheduled-events.md 1.6.12, 1.7.5, 4.1.8.
 
 from __future__ import annotations
 
-import pytest
-
 from support.simulator.raw_http import EVENTS, HEADER, approve, send_raw, send_request
+from support.simulator.simulations import PAIR
 
 OLD = "/metadata/scheduledevents?api-version=2017-03-01"
 DAY = 86400
@@ -25,13 +24,6 @@ REFUSED = [
     ("POST", EVENTS, HEADER, b"not json"),
     ("POST", EVENTS, HEADER, b'{"StartRequests":[{"EventId":"5EED0000-0000-4000-8000-0000000000FF"}]}'),
 ]
-GROUPS = {"web": {"vms": {"vm1": {}, "vm2": {}}}}
-
-
-@pytest.fixture
-def start(start_simulator):
-    """Return a function that starts a simulator without a rate limit, with a clock that only the test moves."""
-    return lambda **more: start_simulator({"groups": GROUPS, "knobs": {"rate_limit": 0}, **more})
 
 
 def send_refused(endpoint):
@@ -40,14 +32,14 @@ def send_refused(endpoint):
     assert send_raw(endpoint, b"nonsense\r\n\r\n").startswith(b"HTTP/1.0 400 ")
 
 
-def test_probe_of_missing_route_does_not_count_for_the_rate_limit(start_simulator):
-    endpoint = start_simulator({"groups": GROUPS, "knobs": {"strict": True}}).endpoint
+def test_probe_of_missing_route_does_not_count_for_the_rate_limit(start_pair):
+    endpoint = start_pair(knobs={"strict": True}).endpoint
     assert {send_request(endpoint, path).status for path in OTHER_CLOUDS * 3} == {404}
     assert [send_request(endpoint).status for _each in range(6)] == [200] * 5 + [429]
 
 
-def test_refused_request_neither_begins_time_nor_enables_the_service(start):
-    sim = start(begin="first_request", events=[{"name": "patch", "at": 60, "type": "Reboot", "resources": ["vm1"]}])
+def test_refused_request_neither_begins_time_nor_enables_the_service(start_pair):
+    sim = start_pair(begin="first_request", events=[{"at": 60, "type": "Reboot", "resources": ["vm1"]}])
     vm1, vm2 = sim.endpoints.values()
     send_refused(vm1)
     assert send_request(vm1, "/metadata/instance?api-version=2021-02-01").status == 200
@@ -59,8 +51,8 @@ def test_refused_request_neither_begins_time_nor_enables_the_service(start):
     assert len(send_request(vm2).json["Events"]) == 1
 
 
-def test_refused_request_does_not_keep_the_service_enabled_and_an_approval_does(start):
-    sim = start()
+def test_refused_request_does_not_keep_the_service_enabled_and_an_approval_does(start_pair):
+    sim = start_pair()
     endpoint = sim.endpoints["vm1"]
     event_id = sim.post("/events", {"type": "Reboot", "resources": ["vm1"], "notice": "5d", "hold": True})["id"]
     for send in (send_request, lambda endpoint: approve(endpoint, event_id), send_request):
@@ -90,7 +82,7 @@ UNREADABLE = [
 
 
 def test_malformed_request_is_400_and_closes_its_connection(start_process):
-    sim = start_process({"groups": GROUPS}, args=["--knob", "rate_limit=off"])
+    sim = start_process({"groups": PAIR}, args=["--knob", "rate_limit=off"])
     for data in MALFORMED:
         for url in (sim.endpoints["vm1"], sim.control):
             # returns when the simulator has closed the connection
@@ -114,8 +106,8 @@ def schedule(sim, name, kind="Reboot"):
     sim.post("/events", {"name": name, "type": kind, "resources": ["vm1"], "hold": True})
 
 
-def test_first_view_is_logged_once_for_each_vm_and_event(start):
-    sim = start()
+def test_first_view_is_logged_once_for_each_vm_and_event(start_pair):
+    sim = start_pair()
     vm1, vm2 = sim.endpoints.values()
     send_request(vm1)
     schedule(sim, "one")
@@ -134,8 +126,8 @@ def test_first_view_is_logged_once_for_each_vm_and_event(start):
     assert seen(sim)[4:] == [("vm1", "three")]
 
 
-def test_first_view_needs_a_whole_document_that_lists_the_event(start):
-    sim = start()
+def test_first_view_needs_a_whole_document_that_lists_the_event(start_pair):
+    sim = start_pair()
     vm1 = sim.endpoints["vm1"]
     schedule(sim, "one", "Preempt")
     # the version does not have this type
