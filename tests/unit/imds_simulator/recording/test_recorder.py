@@ -54,25 +54,14 @@ SCENARIO = {
 }
 
 
-def settable_clock() -> Clock:
-    """Return a clock that moves only when the recorder waits."""
-    now = 1_800_000_000.0
-
-    def sleep(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-
-    return Clock(lambda: now, lambda: now, sleep)
-
-
-def clock_of(simulator: Simulator) -> Clock:
-    """Return the clock of a simulator that only this clock moves."""
-    now = simulator.get("/state")["unix"]
+def clock_of(simulator: Simulator | None = None) -> Clock:
+    """Return a clock that moves only when the recorder waits, and moves the clock of ``simulator``."""
+    now = simulator.get("/state")["unix"] if simulator else 1_800_000_000.0
 
     def sleep(seconds: float) -> None:
         nonlocal now
         if seconds > 0:
-            now = simulator.advance(seconds)["unix"]
+            now = simulator.advance(seconds)["unix"] if simulator else now + seconds
 
     return Clock(lambda: now, lambda: now, sleep)
 
@@ -161,7 +150,7 @@ def test_page_of_a_proxy_is_not_recorded_as_imds(tmp_path: Path) -> None:
     with WebServer("127.0.0.1") as server:
         page = b"<html>no access for jsmith at proxy.corp.example</html>"
         server.otherwise = lambda _request: Answer(body=page, headers={"Via": "proxy.corp.example"})
-        recorder = record(tmp_path / "recording", server.url, settable_clock(), 35)
+        recorder = record(tmp_path / "recording", server.url, clock_of(), 35)
     # ten seconds pass after each error
     assert recorder.outcomes == {"not-imds": 8}
     for line in lines_of(tmp_path / "recording"):
@@ -170,7 +159,7 @@ def test_page_of_a_proxy_is_not_recorded_as_imds(tmp_path: Path) -> None:
 
 def test_recorder_without_imds_records_the_reason(tmp_path: Path) -> None:
     for _run in range(2):
-        record(tmp_path / "recording", "http://127.0.0.1:1", settable_clock(), 5)
+        record(tmp_path / "recording", "http://127.0.0.1:1", clock_of(), 5)
     assert {line["error"] for line in lines_of(tmp_path / "recording")} == {"ConnectionRefusedError"}
     assert json.loads((tmp_path / "recording").read_text().splitlines()[0]) == {"format": "imds-recording/1"}
 

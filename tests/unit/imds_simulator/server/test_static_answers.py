@@ -7,13 +7,14 @@ from __future__ import annotations
 import pytest
 
 from imds_simulator.testing import ControlError, Simulator
-from support.simulator.raw_http import HEADER, send_request
+from support.simulator.raw_http import HEADER, request_bytes, send_raw, send_request
 
 TOKEN = "/metadata/identity/oauth2/token"
 ANSWERS = [
     {"path": TOKEN, "name": "identity", "vm": "vm2", "status": 400, "json": {"error": "invalid_request"}},
     {"path": TOKEN, "name": "identity", "json": {"access_token": "ü"}, "headers": {"X-Kind": "token"}},
     {"path": "/machine/", "query": {"comp": "goalstate"}, "content_type": "text/xml", "body": "<GoalState/>"},
+    {"path": "/price", "headers": {"X-Price": "5 €"}, "body": "ok"},
     {"path": "/machine", "query": {"comp": "health"}, "method": "POST", "status": 204},
     {"path": "/HostGAPlugin/*", "method": "any", "group": "lone", "body_base64": "AP8="},
     {"path": "/metadata/loadbalancer", "require_metadata_header": False, "json": []},
@@ -55,6 +56,11 @@ def test_metadata_header_is_required_below_metadata_unless_the_answer_says_other
     assert send_request(vm1, TOKEN, headers={**HEADER, "X-Forwarded-For": "x"}).status == 400
     assert send_request(vm1, TOKEN + "?a=1&a=2").status == 400
     assert send_request(vm1, "/metadata/loadbalancer", headers={}).json == []
+
+
+def test_truncated_answer_has_its_headers_with_any_text(simulator):
+    simulator.post("/faults", {"kind": "truncated", "vm": "vm1", "requests": 1})
+    assert "X-Price: 5 €".encode() in send_raw(simulator.endpoint, request_bytes("/price"))
 
 
 def test_fault_and_log_have_the_name_of_the_route(simulator):
