@@ -221,55 +221,43 @@ def test_instance_name_equals_the_entry_in_resources(sim, get):
     assert send_request(sim.endpoints["vm1"]).json["Events"][0]["Resources"] == [name.body.decode()]
 
 
+TEXT = {"format": "text"}
+
+
 @pytest.mark.parametrize(
-    "path, query, body",
+    "path, query, status, body",
     [
-        ("/network/interface/0/ipv4/subnet/0/prefix", {}, b"24"),
-        ("/COMPUTE/VmSize", {"format": "TEXT"}, b"Standard_D2s_v5"),
-        ("/compute/name/", {}, b"vm1"),
-        ("/compute/zone", {}, b""),
-        ("/compute/userData", {"version": "2021-01-01"}, b""),
-        ("/compute/storageProfile/osDisk/diskSizeGB", {"version": "2019-06-01"}, b"30"),
+        ("/network/interface/0/ipv4/subnet/0/prefix", TEXT, 200, b"24"),
+        ("/COMPUTE/VmSize", {"format": "TEXT"}, 200, b"Standard_D2s_v5"),
+        ("/compute/name/", TEXT, 200, b"vm1"),
+        ("/compute/zone", TEXT, 200, b""),
+        ("/compute/userData", {**TEXT, "version": "2021-01-01"}, 200, b""),
+        ("/compute/storageProfile/osDisk/diskSizeGB", {**TEXT, "version": "2019-06-01"}, 200, b"30"),
         # names in a subtree; a slash stands for elements below
-        ("", {}, b"compute/\nnetwork/"),
-        ("/network/interface", {}, b"0/"),
+        ("", TEXT, 200, b"compute/\nnetwork/"),
+        ("/network/interface", TEXT, 200, b"0/"),
+        # a value has no other format than text
+        ("/compute/name", {}, 400, b"format"),
+        ("/compute/name", {"format": "json"}, 400, b"format"),
+        ("/network/interface/0/macAddress", {}, 400, b"format"),
+        ("", {"format": "yaml"}, 400, b"format"),
+        ("/compute/nothing", TEXT, 404, b""),
+        ("/nothing", TEXT, 404, b""),
+        ("/network/interface/7", TEXT, 404, b""),
+        ("/network/interface/x", TEXT, 404, b""),
+        ("/compute/name/deeper", TEXT, 404, b""),
+        ("/network/interface/-1", TEXT, 404, b""),
+        ("/network/interface/%C2%B2", TEXT, 404, b""),
+        pytest.param("/network/interface/" + "1" * 5000, TEXT, 404, b"", id="many-digits"),
     ],
 )
-def test_instance_element_as_text_is_its_value_or_a_listing(get, path, query, body):
-    answer = get(path, **{"format": "text", **query})
-    assert (answer.status, answer.body) == (200, body)
-
-
-@pytest.mark.parametrize(
-    ("path", "query"),
-    [
-        ("/compute/name", {}),
-        ("/compute/name", {"format": "json"}),
-        ("/network/interface/0/macAddress", {}),
-        ("", {"format": "yaml"}),
-    ],
-)
-def test_instance_leaf_without_format_text_and_another_format_are_400(get, path, query):
+def test_instance_element_is_its_value_or_a_listing_as_text_or_an_error(get, path, query, status, body):
     answer = get(path, **query)
-    assert answer.status == 400 and "format" in answer.json["error"]
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/compute/nothing",
-        "/nothing",
-        "/network/interface/7",
-        "/network/interface/x",
-        "/compute/name/deeper",
-        "/network/interface/-1",
-        "/network/interface/%C2%B2",
-        "/network/interface/" + "1" * 5000,
-    ],
-)
-def test_instance_unknown_element_is_404(get, path):
-    answer = get(path, format="text")
-    assert answer.status == 404 and list(answer.json) == ["error"]
+    assert answer.status == status
+    if status == 200:
+        assert answer.body == body
+    else:
+        assert list(answer.json) == ["error"] and body in answer.body
 
 
 def test_versions_route_needs_no_version(sim):
