@@ -51,27 +51,22 @@ def test_impact_commands_run_once_per_vm_and_phase(start_simulator, tmp_path):
 
 
 def test_impact_command_runs_no_code_in_the_name_of_an_event(start_simulator, tmp_path):
-    scenario = impact(tmp_path)
+    scenario = impact(tmp_path, Freeze={"start": ["sh", "-c", "echo ${EVENT_NAME}; echo $EVENT_ID"]})
     scenario["events"][0]["name"] = f"-e$(touch {tmp_path}/run);touch {tmp_path}/run;`touch {tmp_path}/run`"
-    scenario["impact"]["Freeze"] = {"start": ["sh", "-c", "echo ${EVENT_NAME}; echo $EVENT_ID"]}
     sim = start_simulator(scenario)
     assert [line["status"] for line in wait_for_lines(sim, 2)] == [0, 0]
     assert not (tmp_path / "run").exists()
 
 
 def test_impact_command_that_hangs_is_killed(start_simulator, tmp_path):
-    scenario = impact(tmp_path, timeout="300ms")
-    scenario["impact"]["Freeze"] = {"start": ["sh", "-c", "sleep 60 & sleep 60"]}
-    sim = start_simulator(scenario)
+    sim = start_simulator(impact(tmp_path, Freeze={"start": ["sh", "-c", "sleep 60 & sleep 60"]}, timeout="300ms"))
     assert {line["error"] for line in wait_for_lines(sim, 2)} == {"stopped after 0.3 s"}
 
 
 def test_impact_commands_are_logged_and_never_block(start_simulator, tmp_path):
-    scenario = impact(tmp_path)
-    scenario["impact"]["Freeze"] = {"start": ["/nonexistent/command"]}
-    assert "No such file" in wait_for_lines(start_simulator(scenario), 2)[0]["error"]
-    scenario["impact"]["Freeze"] = {"start": ["sleep", "60"]}
-    with Simulator(scenario) as sim:
+    sim = start_simulator(impact(tmp_path, Freeze={"start": ["/nonexistent/command"]}))
+    assert "No such file" in wait_for_lines(sim, 2)[0]["error"]
+    with Simulator(impact(tmp_path, Freeze={"start": ["sleep", "60"]})) as sim:
         began = time.monotonic()
         assert send_request(sim.endpoint).status == 200
     assert time.monotonic() - began < STOP_LIMIT
