@@ -34,14 +34,6 @@ _TIMES = ("prepared", "approved", "started", "over", "recovered")
 # a run in one of these states has not failed
 _GOOD_RUNS = ("ok", "starting", "running")
 
-# of each event of a result, except lists of texts
-_MEMBERS: t.Mapping[str, tuple[type, ...]] = {
-    **{name: (str,) for name in ("event_id", "key")},
-    **{name: (str, type(None)) for name in ("event_type", "status", "not_before", "prepared_state", *_TIMES)},
-    **{name: (bool,) for name in ("affects_self", "listed", "readable")},
-    "seconds_left": (int, type(None)),
-}
-
 Json = t.Dict[str, t.Any]
 
 
@@ -103,34 +95,6 @@ def parse_history(output: str) -> list[Json]:
 def parse_others(output: str) -> list[Json]:
     """Return the events of `history --others --json`, for which no hook ran, as `parse_history` does."""
     return [_recorded(each, {"ended": each.get("gone_at")}) for each in _with_id(_decoded(output))]
-
-
-def is_result(given: t.Any) -> bool:
-    """Return True if it has the shape of an available result; a compromised host may return anything."""
-    if not isinstance(given, dict) or not isinstance(given.get("paused"), (dict, type(None))):
-        return False
-    events = [given.get(name) for name in ("events", "history")]
-    maintenance = given.get("maintenance", False)
-    return (
-        isinstance(given.get("resource_name"), (str, type(None)))
-        and isinstance(given.get("leader"), str)
-        and (maintenance is None or (isinstance(maintenance, dict) and _are_texts(maintenance.get("not_recovered"))))
-        and all(isinstance(each, list) and all(map(_is_event, each)) for each in events)
-    )
-
-
-def _is_event(given: t.Any) -> bool:
-    """Return True if it is an event of a result; what is decided by its key is sent with its ID."""
-    return (
-        isinstance(given, dict)
-        and all(isinstance(given.get(name, ...), kinds) for name, kinds in _MEMBERS.items())
-        and all(_are_texts(given.get(name)) for name in ("resources", "named", "failed_hooks"))
-        and given["key"] == given["event_id"].casefold()
-    )
-
-
-def _are_texts(given: t.Any) -> bool:
-    return isinstance(given, list) and len(_texts(given)) == len(given)
 
 
 def add_times(events: t.Sequence[Json], history: t.Sequence[Json]) -> None:

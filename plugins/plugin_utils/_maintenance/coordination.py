@@ -11,10 +11,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._hook_runner_status import (
-    is_result,
-    is_settled,
-)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._hook_runner_status import is_settled
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
     is_chosen,
 )
@@ -35,6 +32,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     senders,
     withheld_by,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.host_results import is_status
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.vm_hosts import (
     hosts_by_vm,
     reports_by_vm,
@@ -111,8 +109,7 @@ def next_state(before: State, results: t.Mapping[str, Variables], now: float, li
         before, hosts=dict(before["hosts"]), events={name: dict(own) for name, own in before["events"].items()}
     )
     for name, given in results.items():
-        # the decision is made for all hosts, and one that returns anything else must not prevent it
-        is_usable = not given.get("available") or is_result(given)
+        is_usable = not given.get("available") or is_status(given)
         result = given if is_usable else {"reason": "the result of the module is not valid; examine the host"}
         _take_host(state, name, result)
         _take_events(state, name, result, limits)

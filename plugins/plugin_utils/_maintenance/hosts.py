@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.host_results import are_approvals
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.preparation import Preparation
 
 Variables = t.Mapping[str, t.Any]
@@ -208,8 +209,8 @@ class MaintenanceHost:
                 continue
             if _has_failed(item):
                 return Approval("failed", None, f"the approval failed: {_message(item)}")
-            given = item.get("approvals") or ()
-            if not _are_approvals(given):
+            given = item.get("approvals") or []
+            if not are_approvals(given):
                 return Approval("failed", None, "the result of the approval is not valid; examine the host")
             for approval in given:
                 if approval["outcome"] in ("approved", "already_approved"):
@@ -310,14 +311,6 @@ def _result(variables: Variables, name: str) -> Variables:
     """Return the registered result of the task, empty if it has not run or was skipped."""
     result: Variables = variables.get("maintenance__" + name) or {}
     return {} if result.get("skipped") and "results" not in result else result
-
-
-def _are_approvals(given: t.Any) -> bool:
-    """Return True for approvals as module event_approve returns them; a compromised host may return anything."""
-    return isinstance(given, t.Sequence) and all(
-        isinstance(each, t.Mapping) and all(isinstance(each.get(name), str) for name in ("outcome", "reason"))
-        for each in given
-    )
 
 
 def _has_failed(result: Variables) -> bool:

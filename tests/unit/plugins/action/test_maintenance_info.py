@@ -5,7 +5,11 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.action.maintenance_info import ActionModule
+from ansible_collections.azure_imds.scheduled_events.plugins.action import (
+    maintenance_info,
+    maintenance_note,
+    maintenance_wait,
+)
 
 EVENT = dict.fromkeys(["event_id", "event_type", "status", "key"], "a")
 EVENT.update(resources=["vm1", "vm2"], not_before=None)
@@ -13,7 +17,7 @@ INFO = {"available": True, "resource_name": "vm1", "events": [EVENT], "note": {"
 
 
 def test_valid_result_is_returned(run_action):
-    result, _ran = run_action(ActionModule, INFO)
+    result, _ran = run_action(maintenance_info.ActionModule, INFO)
     assert not result.get("failed") and result["events"] == [EVENT]
 
 
@@ -31,5 +35,16 @@ def test_valid_result_is_returned(run_action):
     ids=str,
 )
 def test_invalid_result_is_a_failure_of_the_host(run_action, garbage):
-    result, _ran = run_action(ActionModule, dict(INFO, **garbage))
+    result, _ran = run_action(maintenance_info.ActionModule, dict(INFO, **garbage))
     assert result["failed"] and "; examine the host" in result["msg"] and "events" not in result
+
+
+@pytest.mark.parametrize(
+    ("action", "options"),
+    [(maintenance_note, {}), (maintenance_note, {"state": "absent"}), (maintenance_wait, {"timeout": 0})],
+    ids=["write", "remove", "wait"],
+)
+@pytest.mark.parametrize("garbage", [{"events": [5]}, {"note": {"events": [{"event_id": 5}]}}], ids=str)
+def test_invalid_result_of_note_or_wait_is_a_failure_of_the_host(run_action, action, options, garbage):
+    result, _ran = run_action(action.ActionModule, {"outcome": "over", **garbage}, **options)
+    assert result["failed"] and "; examine the host" in result["msg"] and "note" not in result
