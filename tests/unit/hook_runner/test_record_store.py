@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from jinja2 import Environment
 
 from azure_scheduled_events.document import EventDocument
 from hook_runner import record_files
@@ -35,7 +36,6 @@ from support.repository import REPOSITORY
 NOBODY = 65534
 FULL = "No space left on device"
 OPEN = "maintenance.json"
-FIND_OPEN = "hook_runner__find_open_records"
 # recovers without the record in the directory of its argument
 IN_SANDBOX = """
 import sys
@@ -354,14 +354,19 @@ def test_process_on_a_full_disk_is_noticed_by_the_next_one(
 
 
 def test_role_finds_an_open_maintenance_also_if_a_full_disk_has_not_taken_it(directory: Path, disk: Disk) -> None:
-    variables = yaml.safe_load((REPOSITORY / "roles/hook_runner/vars/main.yml").read_text(encoding="utf-8"))
-    command = [word.replace("{{ hook_runner__records_folder }}", str(directory)) for word in variables[FIND_OPEN]]
+    (task,) = yaml.safe_load((REPOSITORY / "roles/hook_runner/tasks/open_records.yml").read_text(encoding="utf-8"))
+    words = task["ansible.builtin.command"]["argv"]
+    command = [word.replace("{{ hook_runner__records_folder }}", str(directory)) for word in words]
+    has_failed = Environment().compile_expression(task["failed_when"])
 
-    def found() -> list[str]:
-        lines = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
-        return [os.path.basename(line) for line in lines]
+    def found(program: str = "find") -> list[str]:
+        ran = subprocess.run(["env", program, *command[1:]], capture_output=True, text=True, check=False)
+        assert not has_failed(hook_runner__open={"rc": ran.returncode}), ran.stderr
+        return [os.path.basename(line) for line in ran.stdout.splitlines()]
 
     assert found() == []
+    with pytest.raises(AssertionError, match="No such file"):
+        found("no-such-program")
     store = start(directory)
     assert store.write() and found() == []
     disk.fail()
