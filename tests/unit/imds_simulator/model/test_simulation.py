@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import cProfile
 import math
+import pstats
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -384,6 +386,15 @@ def test_approval_raises_the_incarnation_with_its_knob_only():
         approve(simulation, "e", "vm1", 20)
         incarnations.append(document_at(simulation, "vm1", 20)["DocumentIncarnation"])
     assert incarnations == [2, 3]
+
+
+def test_step_calls_nothing_for_events_that_are_still_planned():
+    later = [{**FREEZE, "name": f"later{number}", "at": 1000 + number} for number in range(500)]
+    simulation = make_simulation(FREEZE, *later)
+    profile = cProfile.Profile()
+    lines = profile.runcall(simulation.advance_to, T0 + 10)
+    assert [each.event for each in lines] == ["e"]
+    assert pstats.Stats(profile).total_calls < len(later)
 
 
 def test_world_keeps_at_most_a_thousand_ended_events():

@@ -78,7 +78,8 @@ class Simulation:
             key = self.world.batch_key(event) if event.status == SCHEDULED else None
             if key is not None:
                 self._decided[key] = max(self._decided.get(key, event.approved_at), event.approved_at)
-        moments = [self._next_step(event).moment for event in events]
+        # most of a long scenario is still planned
+        moments = [each.appears_at if each.status == PLANNED else self._next_step(each).moment for each in events]
         self._event_due = min(moments, default=math.inf)
         self._due_events = [event for event, moment in zip(events, moments) if moment == self._event_due]
         self.note_enabled(now)
