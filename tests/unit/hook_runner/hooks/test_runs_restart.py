@@ -203,6 +203,16 @@ def test_hooks_run_in_units_unless_systemd_does_not_run_the_host(
     assert not Systemd(str(runs.folder)).has_units()
 
 
+def test_start_without_an_answer_of_systemd_is_taken_for_a_reboot(
+    runs: RunsHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    systemd = Systemd(str(runs.systemd.folder))
+    before = systemd.boot()
+    monkeypatch.setattr("hook_runner.hooks.systemd.ANSWER_TIMEOUT", 1.0)
+    (runs.systemd.folder / "away").touch()
+    assert systemd.boot() != before
+
+
 def test_unit_that_systemd_refuses_is_not_started(runs: RunsHarness) -> None:
     with pytest.raises(OSError, match="MemoryMax=lots"):
         runs.start(runs.hook("exit 0\n", unit={"MemoryMax": "lots"}))
