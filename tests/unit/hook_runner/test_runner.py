@@ -16,7 +16,7 @@ from hook_runner.hooks.systemd import Systemd
 from hook_runner.record_store import RecordStore
 from hook_runner.records import INTERRUPTED
 from hook_runner.runner import Runner
-from support.daemon.killed_at_change import killed_before
+from support.daemon.killed_at_change import START, killed_before
 from support.daemon.machine_driver import EPOCH, event
 from support.daemon.runs_harness import RunsHarness, marked
 from support.wait import wait_until
@@ -46,10 +46,17 @@ def process(runs: RunsHarness, hook: Hook, at: list[float]) -> Runner:
     return Runner(settings, {"prepare": (hook,)}, store, hook_runs, clock, lambda event: None)
 
 
-# before the hook is noted as starting, before it is noted as running, and before its result is noted
-@pytest.mark.parametrize(("number", "has_run"), [(2, False), (3, False), (4, True)])
-def test_child_was_interrupted_if_it_had_begun_before_the_daemon_was_killed(
-    runs: RunsHarness, number: int, has_run: bool
+@pytest.mark.parametrize(
+    ("change", "number", "states", "has_run"),
+    [
+        (WRITE, 2, [], False),  # before the hook is noted as starting
+        (WRITE, 3, [], False),  # before it is noted as running
+        (START, 1, [INTERRUPTED], False),
+        (WRITE, 4, [INTERRUPTED], True),  # before its result is noted
+    ],
+)
+def test_child_was_interrupted_if_it_may_have_begun_before_the_daemon_was_killed(
+    runs: RunsHarness, change: str, number: int, states: list[str], has_run: bool
 ) -> None:
     hook, at = runs.hook(f"echo ran >{runs.folder}/ran\n"), [0.0]
 
@@ -60,8 +67,8 @@ def test_child_was_interrupted_if_it_had_begun_before_the_daemon_was_killed(
         at[0] = 60.0
         wait_until(runner.tick, "the kill")
 
-    assert killed_before(number, {WRITE}, runs.folder, live) == WRITE
+    assert killed_before(number, {change}, runs.folder, live) == change
     wait_until(lambda: not marked(runs.mark), "the end of the hook")
     maintenance = process(runs, hook, at).records.maintenance
-    states = [run.state for run in maintenance.runs] if maintenance else []
-    assert (states, (runs.folder / "ran").exists()) == ([INTERRUPTED] if has_run else [], has_run)
+    found = [run.state for run in maintenance.runs] if maintenance else []
+    assert (found, (runs.folder / "ran").exists()) == (states, has_run)
