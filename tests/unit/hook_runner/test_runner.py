@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""What a process of the daemon knows about a hook that another one has begun as a child."""
+"""What a process of the daemon knows about the hooks that another one has begun."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import pytest
 
@@ -13,12 +15,14 @@ from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
+from hook_runner.maintenance.runs import Condition
 from hook_runner.record_store import RecordStore
 from hook_runner.records import INTERRUPTED
 from hook_runner.runner import Runner
 from support.daemon.killed_at_change import START, killed_before
 from support.daemon.machine_driver import EPOCH, event
 from support.daemon.runs_harness import RunsHarness, marked
+from support.daemon.small_disk import Disk
 from support.wait import wait_until
 
 WRITE = "write state/maintenance.json"
@@ -31,8 +35,8 @@ def in_units() -> bool:
     return True
 
 
-def process(runs: RunsHarness, hook: Hook, at: list[float]) -> Runner:
-    """Return what a process begins with, on a host with systemd and a full /run."""
+def process(runs: RunsHarness, hook: Hook, at: list[float], run_directory: str = FULL) -> Runner:
+    """Return what a process begins with, on a host with systemd and by default a full /run."""
     settings = Settings(
         resource_name="vm1",
         hooks_directory=str(runs.folder / "hooks.d"),
@@ -41,9 +45,9 @@ def process(runs: RunsHarness, hook: Hook, at: list[float]) -> Runner:
     )
     store = RecordStore(settings.state_directory, "boot-1", print)
     store.load()
-    hook_runs = HookRuns(FULL, settings, lambda: at[0], Systemd(str(runs.systemd.folder)))
+    hook_runs = HookRuns(run_directory, settings, lambda: at[0], Systemd(str(runs.systemd.folder)))
     clock = ServerClock(lambda: at[0], lambda: EPOCH)
-    return Runner(settings, {"prepare": (hook,)}, store, hook_runs, clock, lambda event: None)
+    return Runner(settings, {hook.stage: (hook,)}, store, hook_runs, clock, lambda event: None)
 
 
 @pytest.mark.parametrize(
@@ -72,3 +76,26 @@ def test_child_was_interrupted_if_it_may_have_begun_before_the_daemon_was_killed
     maintenance = process(runs, hook, at).records.maintenance
     found = [run.state for run in maintenance.runs] if maintenance else []
     assert (found, (runs.folder / "ran").exists()) == (states, has_run)
+
+
+def rests(runner: Runner, at: list[float]) -> bool:
+    """Return True if no maintenance is open one second later."""
+    at[0] += 1.0
+    runner.tick()
+    return runner.records.maintenance is None
+
+
+def test_host_whose_disk_stays_full_recovers_once_however_often_the_daemon_starts(
+    runs: RunsHarness, disk: Disk
+) -> None:
+    hook, at = runs.hook(f"echo ran >>{runs.folder}/ran\n")._replace(stage="recover"), [0.0]
+    for conditions in ([], [Condition.BEHIND], [Condition.BEHIND]):
+        runner = process(runs, hook, at, str(runs.folder / "run"))
+        assert runner.store.conditions == conditions
+        for _document in range(2):
+            at[0] += 2.0
+            runner.observe(EventDocument(1, (), (), sent_at=at[0], sent_by=at[0]))
+        wait_until(partial(rests, runner, at), "the end of the maintenance")
+        disk.fail()
+        runner.pause("operator", None, "")
+    assert (runs.folder / "ran").read_text() == "ran\n"
