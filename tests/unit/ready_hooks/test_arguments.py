@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 import pytest
 
@@ -45,21 +46,9 @@ def test_required_list_without_a_value_is_an_error(given: object) -> None:
         arguments.from_mapping((Option("units", arguments.text, "units", required=True, many=True),), given)
 
 
-@pytest.mark.parametrize("value", [True, None, "", " ", "a\0b", "a\ud800", 1.5, ["a"], {}])
-def test_text_refuses_other_values(value: object) -> None:
-    with pytest.raises(ValueError):
-        arguments.text(value)
-
-
 def test_command_is_a_list_or_a_text_for_the_shell() -> None:
     assert arguments.command(["save", 5]) == ("save", "5")
     assert arguments.command("save --all | cat") == ("/bin/sh", "-c", "save --all | cat")
-
-
-@pytest.mark.parametrize("value", [[], "", [""], {}, None])
-def test_command_refuses_an_empty_one(value: object) -> None:
-    with pytest.raises(ValueError):
-        arguments.command(value)
 
 
 @pytest.mark.parametrize("given", ["{", "[]", "7", "null", '"text"'])
@@ -80,7 +69,7 @@ def test_flags_and_json_have_the_same_values() -> None:
     assert arguments.from_namespace(every, parser.parse_args([])) is None
 
 
-def test_numbers_paths_and_booleans_refuse_what_is_out_of_range() -> None:
+def test_numbers_paths_and_booleans_are_read() -> None:
     assert (arguments.port("65535"), arguments.path("/run/x"), arguments.seconds("8784h")) == (
         65535,
         "/run/x",
@@ -88,13 +77,20 @@ def test_numbers_paths_and_booleans_refuse_what_is_out_of_range() -> None:
     )
     words = (True, False, "yes", "true", "no", "false")
     assert [arguments.boolean(word) for word in words] == [True, False, True, True, False, False]
-    for parse, value in (
-        (arguments.port, 0),
-        (arguments.port, 65536),
-        (arguments.path, "run/x"),
-        (arguments.seconds, "8785h"),
-        (arguments.seconds, -1),
-        (arguments.boolean, 1),
-    ):
+
+
+@pytest.mark.parametrize(
+    ("parse", "values"),
+    [
+        (arguments.port, [0, 65536]),
+        (arguments.path, ["run/x"]),
+        (arguments.seconds, ["8785h", -1]),
+        (arguments.boolean, [1]),
+        (arguments.text, [True, None, "", " ", "a\0b", "a\ud800", 1.5, ["a"], {}]),
+        (arguments.command, [[], "", [""], {}, None]),
+    ],
+)
+def test_other_values_are_refused(parse: Callable[[object], object], values: list[object]) -> None:
+    for value in values:
         with pytest.raises(ValueError):
             parse(value)

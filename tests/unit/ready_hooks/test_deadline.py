@@ -16,13 +16,6 @@ def test_deadline_reserves_a_tenth_but_at_most_three_seconds() -> None:
     assert Deadline(600, clock, clock.sleep).left() == 597.0
 
 
-def test_left_after_the_end_is_zero() -> None:
-    clock = Clock()
-    deadline = Deadline(10, clock, clock.sleep)
-    clock.now += 60
-    assert deadline.left() == 0.0
-
-
 def test_wait_until_returns_true_as_soon_as_the_condition_holds() -> None:
     clock = Clock()
     assert Deadline(100, clock, clock.sleep).wait_until(lambda: clock.now >= 1001.0)
@@ -110,9 +103,9 @@ def test_wait_limit_leaves_a_tenth_of_two_to_five_seconds_but_at_most_a_half() -
         assert deadline.wait_limit(None) == expected
 
 
-def test_answer_limit_is_half_a_second_after_the_end() -> None:
+def test_after_the_end_nothing_is_left_and_the_answer_limit_is_half_a_second() -> None:
     clock = Clock()
     deadline = Deadline(10, clock, clock.sleep)
     assert (deadline.answer_limit(5), deadline.answer_limit(60)) == (5, 9)
     clock.now += 60
-    assert deadline.answer_limit(5) == 0.5
+    assert (deadline.left(), deadline.answer_limit(5)) == (0.0, 0.5)

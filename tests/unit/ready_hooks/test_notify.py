@@ -250,17 +250,15 @@ def test_body_reads_json_in_a_text(given: str, expected: Any) -> None:
     assert template.body(given) == expected
 
 
-@pytest.mark.parametrize("given", ["", {}, 5, True, None, {"a": "{no_such_value}"}, {"{no_such_value}": 1}, ["{a}"]])
-def test_body_refuses_what_is_not_a_template(given: object) -> None:
-    with pytest.raises(ValueError):
-        template.body(given)
+NESTED: list[Any] = [1]
+for _level in range(40):
+    NESTED = [NESTED]
+NOT_TEMPLATES = ("", {}, 5, True, None, {"a": "{no_such_value}"}, {"{no_such_value}": 1}, ["{a}"])
 
 
-def test_body_refuses_a_template_that_is_nested_too_deep() -> None:
-    given: list[Any] = [1]
-    for _level in range(40):
-        given = [given]
-    with pytest.raises(ValueError, match="deep"):
+@pytest.mark.parametrize(("given", "message"), [*((each, None) for each in NOT_TEMPLATES), (NESTED, "deep")])
+def test_body_refuses_what_is_not_a_template(given: object, message: str | None) -> None:
+    with pytest.raises(ValueError, match=message):
         template.body(given)
 
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -40,26 +42,9 @@ def test_lsn_is_a_number() -> None:
     assert wal.lsn("16/B374D848") == (0x16 << 32) + 0xB374D848
 
 
-@pytest.mark.parametrize("text", ["", "16", "16/", "16/B374D848A", "-1/0", "x/y"])
-def test_lsn_of_another_text_is_an_error(text: str) -> None:
-    with pytest.raises(ValueError, match="position"):
-        wal.lsn(text)
-
-
 @pytest.mark.parametrize(("text", "expected"), [(512, 512), ("16MiB", 2**24), ("64kB", 2**16), ("1 GB", 2**30)])
 def test_size_is_in_bytes(text: object, expected: int) -> None:
     assert wal.size(text) == expected
-
-
-@pytest.mark.parametrize("text", [True, "", "-1", "16 apples", 1.5, None])
-def test_size_of_another_value_is_an_error(text: object) -> None:
-    with pytest.raises(ValueError, match="bytes"):
-        wal.size(text)
-
-
-def test_control_data_without_a_line_is_an_error() -> None:
-    with pytest.raises(ValueError, match="Database cluster state"):
-        wal.control_data("pg_control version number: 1300\n")
 
 
 @pytest.mark.parametrize(("hints", "checksums", "expected"), [("off", 0, False), ("on", 0, True), ("off", 1, True)])
@@ -155,12 +140,6 @@ def test_refusal_names_why_a_replica_must_not_take_over(answer: str, part: str |
     assert found is None if part is None else found is not None and part in found[0]
 
 
-@pytest.mark.parametrize("answer", ["", "t|77", GOOD + "|x", "t|77|f|0|t|streaming|x"])
-def test_answer_of_a_replica_that_is_not_usable_is_an_error(answer: str) -> None:
-    with pytest.raises(ValueError, match="expected"):
-        replica.replica_state(answer)
-
-
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
@@ -175,6 +154,24 @@ def test_answer_of_a_replica_that_is_not_usable_is_an_error(answer: str) -> None
 )
 def test_required_counts_the_standbys_that_a_commit_waits_for(names: str, expected: int) -> None:
     assert synchronous.required(names) == expected
+
+
+@pytest.mark.parametrize(
+    ("read", "values", "message"),
+    [
+        (wal.lsn, ["", "16", "16/", "16/B374D848A", "-1/0", "x/y"], "position"),
+        (wal.size, [True, "", "-1", "16 apples", 1.5, None], "bytes"),
+        (wal.control_data, ["pg_control version number: 1300\n"], "Database cluster state"),
+        (replica.replica_state, ["", "t|77", GOOD + "|x", "t|77|f|0|t|streaming|x"], "expected"),
+        (members.members, ["", "{}", "[1]", '[{"Role": "Leader"}]'], r"."),
+    ],
+)
+def test_value_that_is_not_usable_is_an_error(
+    read: Callable[[Any], object], values: list[object], message: str
+) -> None:
+    for value in values:
+        with pytest.raises(ValueError, match=message):
+            read(value)
 
 
 OWN = (State.PRIMARY, State.STANDBY, State.STOPPED)
@@ -215,12 +212,6 @@ def test_members_of_patroni() -> None:
     leader, replica, unknown = found(row("db2", lag=1), row("db3", lag="unknown"))
     assert (leader.is_leader, leader.lag, replica.is_leader, replica.lag) == (True, 0, False, 2**20)
     assert unknown.lag == math.inf
-
-
-@pytest.mark.parametrize("answer", ["", "{}", "[1]", '[{"Role": "Leader"}]'])
-def test_members_of_another_answer_is_an_error(answer: str) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        members.members(answer)
 
 
 @pytest.mark.parametrize(
