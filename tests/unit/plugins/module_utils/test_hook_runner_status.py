@@ -177,34 +177,23 @@ def test_event_without_a_maintenance_had_nothing_to_recover():
 
 
 @pytest.mark.parametrize(
-    ("changes", "reached"),
+    ("step", "changes", "reached"),
     [
-        ({"prepared": "running"}, False),
-        ({"prepared": "none"}, False),
-        ({"prepared": "ok"}, True),
-        ({"prepared": "failed"}, True),
-        ({"prepared": "running", "status": "Started"}, True),
+        ("prepared", {"events": [dict(PRESENT, prepared="running")]}, False),
+        ("prepared", {"events": [dict(PRESENT, prepared="none")]}, False),
+        ("prepared", {"events": [dict(PRESENT, prepared="ok")]}, True),
+        ("prepared", {"events": [dict(PRESENT, prepared="failed")]}, True),
+        ("prepared", {"events": [dict(PRESENT, prepared="running", status="Started")]}, True),
+        ("recovered", {}, False),
+        ("recovered", {"events": []}, False),
+        ("recovered", {"maintenance": None}, False),
+        ("recovered", {"maintenance": None, "events": [dict(PRESENT, affects_this_vm=False)]}, True),
     ],
 )
-def test_wait_for_the_preparation_ends_with_that_of_each_event(changes, reached):
-    known = status_of(events=[dict(PRESENT, **changes)])
-    assert has_reached("prepared", ["ab-1"], known, []) is reached
-    assert has_reached("prepared", [], known, []) is reached
-
-
-@pytest.mark.parametrize(
-    ("changes", "reached"),
-    [
-        ({}, False),
-        ({"events": []}, False),
-        ({"maintenance": None}, False),
-        ({"maintenance": None, "events": [dict(PRESENT, affects_this_vm=False)]}, True),
-    ],
-)
-def test_wait_for_the_recovery_ends_without_own_event_and_maintenance(changes, reached):
+def test_wait_ends_when_each_own_event_is_prepared_or_none_is_left_to_recover(step, changes, reached):
     known = status_of(**changes)
-    assert has_reached("recovered", ["ab-1"], known, []) is reached
-    assert has_reached("recovered", [], known, []) is reached
+    assert has_reached(step, ["ab-1"], known, []) is reached
+    assert has_reached(step, [], known, []) is reached
 
 
 def test_wait_for_an_event_that_the_daemon_does_not_know_continues():
