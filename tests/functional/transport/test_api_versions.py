@@ -8,19 +8,12 @@ from __future__ import annotations
 import pytest
 
 from azure_scheduled_events import Imds, ImdsError, ImdsRefused
+from support.ready_hooks.clock import Clock
 from support.simulator_process import Simulator
 from support.transport.fault_helpers import fault, requests_of, schedule
 
 NEW = "2031-01-01"
 LIST = [NEW, "2019-04-01", "2020-07-01"]
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture(autouse=True)

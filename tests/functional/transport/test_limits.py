@@ -6,12 +6,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from azure_scheduled_events import Imds, ImdsUnreachable
-from azure_scheduled_events.pacing import Pacer
 from support.simulator_process import Simulator, reserved_port
 from support.transport.fault_helpers import fault, requests_of, schedule
 from support.transport.replies import Answer, Raw, accepting_nothing, serving
@@ -137,26 +135,3 @@ def test_body_larger_than_the_socket_buffer_is_sent_completely() -> None:
     with serving(Answer()) as server:
         Imds(server.url, timeout=60).approve("x" * 9_000_000)
     assert len(server.received[0].body) > 9_000_000
-
-
-@pytest.fixture
-def limited(azure: Simulator) -> Iterator[Simulator]:
-    azure.post("/knobs", {"rate_limit": 5, "strict": True})
-    yield azure
-    azure.post("/knobs", {"rate_limit": 0, "strict": False})
-
-
-def test_pacer_stays_below_the_rate_limit(limited: Simulator) -> None:
-    """T53."""
-    # the requests of other tests are those of vm1
-    event_id = schedule(limited, resources=["vm2"])
-    imds = Imds(limited.endpoints["vm2"])
-    pacer = Pacer(imds)
-    began = time.monotonic()
-    for _round in range(3):
-        pacer.call(imds.instance)
-        pacer.call(imds.events)
-        pacer.call(imds.events)
-        pacer.call(imds.approve, event_id)
-    assert time.monotonic() - began >= 2
-    assert [request["status"] for request in requests_of(limited, "vm2")] == [200] * 12
