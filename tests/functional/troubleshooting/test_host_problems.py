@@ -8,6 +8,7 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+import subprocess
 import sysconfig
 from pathlib import Path
 
@@ -16,10 +17,23 @@ import pytest
 from support.daemon.documents import quoted, rows
 from support.daemon.simulated_azure import Azure
 from support.other_user import folder_for_user, python_for_user
-from support.own_mounts import IN_OWN_MOUNTS, skip_reason
 from support.repository import REPOSITORY
 from support.troubleshooting.daemon_host import PYTHONPATH, DaemonHost
 from support.troubleshooting.page import DOCUMENT, Section
+
+# a process in a mount namespace of its own, with which its mounts end
+IN_OWN_MOUNTS = ("unshare", "--mount", "--")
+
+
+def skip_reason() -> str:
+    """Return why a mount namespace is not possible here, or ""."""
+    if os.geteuid() != 0:
+        return "a mount namespace needs root"
+    tried = subprocess.run(
+        [*IN_OWN_MOUNTS, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, text=True, check=False
+    )
+    return tried.stderr.strip() if tried.returncode else ""
+
 
 pytestmark = pytest.mark.all
 needs_mounts = pytest.mark.skipif(skip_reason() != "", reason=skip_reason() or "-")

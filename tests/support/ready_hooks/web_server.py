@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import ssl
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from email.message import Message
-from typing import Any, NamedTuple
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple, TypeVar
 
-from support.salt.http_server import HttpServer, QuietHandler
+Self = TypeVar("Self", bound="WebServer")
 
 
 class Request(NamedTuple):
@@ -37,7 +39,14 @@ class Answer(NamedTuple):
     pause: float = 0.0
 
 
-class WebServer(HttpServer):
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print the error of a handler, unless its client has gone."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
+class WebServer:
     """Serves at an IP address while its context is open.
 
     ``context`` is that of TLS; without it, the server speaks plain HTTP.
@@ -48,7 +57,8 @@ class WebServer(HttpServer):
     """
 
     def __init__(self, host: str = "127.0.0.1", context: ssl.SSLContext | None = None, port: int = 0) -> None:
-        super().__init__(_handler(self), host, port)
+        self.server = _Server((host, port), _handler(self))
+        self._thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
         self.requests: list[Request] = []
         self.answers: list[Answer] = []
         self.otherwise: Callable[[Request], Answer] = lambda _request: Answer()
@@ -61,9 +71,15 @@ class WebServer(HttpServer):
         self.port: int = self.server.server_port
         self.url = f"{'https' if context else 'http'}://{host}:{self.port}"
 
-    def __exit__(self, *error: object) -> None:
+    def __enter__(self: Self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
         self.closing.set()
-        super().__exit__(*error)
+        self.server.shutdown()
+        self.server.server_close()
+        self._thread.join()
 
     def hang(self, _request: Request) -> Answer:
         """Answer only when the server closes."""
@@ -71,10 +87,13 @@ class WebServer(HttpServer):
         return Answer(503)
 
 
-def _handler(server: WebServer) -> type[QuietHandler]:
-    class Handler(QuietHandler):
+def _handler(server: WebServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         timeout = 120
+
+        def log_message(self, *args: Any) -> None:
+            pass
 
         def do_any(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

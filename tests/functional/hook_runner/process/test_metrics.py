@@ -20,10 +20,16 @@ from support.daemon.daemon_process import DaemonProcess, MakeDaemon
 from support.daemon.hook_scripts import FAILS
 from support.daemon.metrics_file import parse, read
 from support.daemon.simulated_azure import Azure
-from support.free_port import free_port
 
 # the daemon writes the figures with each poll, instead of every 15 seconds
 AT_ONCE = "from hook_runner.reporting import metrics; metrics.METRICS_INTERVAL = 0.0"
+
+
+def free_port() -> int:
+    """Return a port of the loopback interface that no program used a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
 
 
 def test_figures_are_written(azure: Azure, make_daemon: MakeDaemon) -> None:
