@@ -250,10 +250,8 @@ def test_body_reads_json_in_a_text(given: str, expected: Any) -> None:
     assert template.body(given) == expected
 
 
-NESTED: list[Any] = [1]
-for _level in range(40):
-    NESTED = [NESTED]
-NOT_TEMPLATES = ("", {}, 5, True, None, {"a": "{no_such_value}"}, {"{no_such_value}": 1}, ["{a}"])
+NESTED = json.loads("[" * 41 + "1" + "]" * 41)
+NOT_TEMPLATES: tuple[object, ...] = ("", {}, 5, True, None, {"a": "{no_such_value}"}, {"{no_such_value}": 1}, ["{a}"])
 
 
 @pytest.mark.parametrize(("given", "message"), [*((each, None) for each in NOT_TEMPLATES), (NESTED, "deep")])

@@ -16,6 +16,8 @@ from ready_hooks.core.errors import UsageError
 from ready_hooks.hooks.postgresql import HOOK, members, replica, synchronous, wal
 from ready_hooks.hooks.postgresql.conninfo import has_password, quoted, replication
 from ready_hooks.hooks.postgresql.decision import Action, Phase, State, decide
+from ready_hooks.hooks.postgresql.pair import Pair
+from support.ready_hooks.hook_host import HookHost
 
 CONTROL = """\
 pg_control version number:            1300
@@ -242,3 +244,16 @@ def test_candidate_is_the_best_member_that_can_take_over(
 )
 def test_own_name_of_a_configuration(text: str, expected: str | None) -> None:
     assert members.own_name(text) == expected
+
+
+def test_variables_of_the_caller_lead_to_no_other_server(hook_host: HookHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PGHOST", "PGPORT", "PGSERVICE", "PGCONNECT_TIMEOUT"):
+        monkeypatch.setenv(name, "7")
+    hook_host.program("psql", "env | grep ^PG | sort")
+    pair = Pair(hook_host.server(pgpass="/etc/pgpass"))
+    assert pair.own.ask("SELECT 1").split() == ["PGAPPNAME=ready-hook", "PGCONNECT_TIMEOUT=5"]
+    assert pair.other("host=db2").ask("SELECT 1").split() == [
+        "PGAPPNAME=ready-hook",
+        "PGCONNECT_TIMEOUT=5",
+        "PGPASSFILE=/etc/pgpass",
+    ]
