@@ -21,7 +21,6 @@ _EVENTS_PATH = "/metadata/scheduledevents?api-version=%s"
 _INSTANCE_PATH = "/metadata/instance?api-version=%s"
 _HEADERS = {
     "Metadata": "true",
-    "Accept": "application/json",
     "Accept-Encoding": "identity",
     "User-Agent": "azure-scheduled-events",
 }

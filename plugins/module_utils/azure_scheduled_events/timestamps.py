@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timezone
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 # characters; a search in a text of megabytes takes a second
 _LONGEST = 200
 # ISO 8601 / RFC 3339 ("2016-09-19T18:29:47Z"), of which datetime.fromisoformat reads less before Python 3.11
 _ISO = r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::\d{2})?)(?:\.\d+)?\s*(?:GMT|UTC|UT|Z|([+-]\d{2}):?(\d{2}))?"
-# how a worded date ends; email.utils leaves out what follows a zone, and a zone that it does not know
-_END = r"\d:\d{2}(?:\s+(?:[A-Z]+|[+-]\d{2}:?\d{2}))?$"
+# mail and HTTP ("Mon, 19 Sep 2016 18:29:47 GMT"); time and zone are as in ISO 8601
+_WORDED = r"(?:[a-z]{3,9},? +)?(\d{1,2})[ -]([a-z]{3})[ -](\d{2}|\d{4}) +(.*)"
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
 def parse_not_before(value: Any) -> tuple[datetime | None, str | None]:
@@ -41,21 +41,17 @@ def parse_time(text: str) -> datetime | None:
     if len(text) > _LONGEST:
         return None
     try:
+        worded = re.fullmatch(_WORDED, text, re.IGNORECASE)
+        if worded is not None:
+            number, month, year, rest = worded.groups()
+            text = f"{('20' + year)[-4:]}-{_MONTHS.index(month.lower()) + 1:02d}-{int(number):02d} {rest}"
         match = re.fullmatch(_ISO, text, re.IGNORECASE)
-        if match is not None:
-            day, clock, hours, minutes = match.groups()
-            time = datetime.fromisoformat(f"{day}T{clock}{hours or '+00'}:{minutes or '00'}")
-        elif re.search(_END, text, re.IGNORECASE) is None:
+        if match is None:
             return None
-        else:
-            time = parsedate_to_datetime(re.sub(r"([+-]\d{2}):(\d{2})$", r"\1\2", text))
-            if time.tzinfo is None:
-                if text[-1].isalpha():
-                    return None  # a zone of an unknown name
-                time = time.replace(tzinfo=timezone.utc)
+        day, clock, hours, minutes = match.groups()
+        time = datetime.fromisoformat(f"{day}T{clock}{hours or '+00'}:{minutes or '00'}")
         return time.astimezone(timezone.utc)
-    except (ValueError, OverflowError, TypeError, IndexError):
-        # the last two are those of older Pythons for a text that is not a date
+    except (ValueError, OverflowError):
         return None
 
 

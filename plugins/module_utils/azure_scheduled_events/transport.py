@@ -21,7 +21,7 @@ try:
     from urllib3.connection import HTTPConnection
     from urllib3.connectionpool import HTTPConnectionPool
     from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ReadTimeoutError
-    from urllib3.util import Timeout
+    from urllib3.util import Retry, Timeout
 
     REQUESTS_IMPORT_ERROR: str | None = None
 except ImportError:
@@ -135,7 +135,7 @@ def _limited_pool(endpoint: str, limit: _Deadline) -> HTTPConnectionPool:
         ConnectionCls = Connection
 
     parts = urlsplit(endpoint)
-    return Pool(parts.hostname or "", parts.port, maxsize=1)
+    return Pool(parts.hostname or "", parts.port, maxsize=1, retries=Retry(False))
 
 
 class Transport:
@@ -198,13 +198,13 @@ class Transport:
         if self._pool is None:
             self._pool = _limited_pool(self._endpoint, self._limit)
         self.requests_sent += 1
-        response: Any = self._pool.request(
+        response: Any = self._pool.urlopen(
             request.method,
             request.path,
             body=request.body,
             headers=request.headers,
-            retries=False,
             redirect=False,
+            assert_same_host=False,
             timeout=Timeout(connect=min(self._connect_timeout, total), read=total),
             preload_content=False,
             decode_content=False,
@@ -220,21 +220,19 @@ class Transport:
     def _body(self, response: Any) -> bytes:
         pieces: list[bytes] = []
         length = 0
-        while True:
-            try:
-                piece = response.read(_CHUNK_SIZE, decode_content=False)
-            except ReadTimeoutError:
-                raise
-            except (HTTPError, OSError, ValueError) as error:
-                text = f"the answer of {self._endpoint} was cut short after {length} bytes: {_root_cause(error)}"
-                raise ImdsUnreadable(text, status=response.status) from error
-            if not piece:
-                return b"".join(pieces)
-            length += len(piece)
-            if length > self._max_bytes:
-                text = f"the answer of {self._endpoint} is longer than {self._max_bytes} bytes and was not read"
-                raise ImdsUnreadable(text, status=response.status)
-            pieces.append(piece)
+        try:
+            for piece in response.stream(_CHUNK_SIZE, decode_content=False):
+                length += len(piece)
+                if length > self._max_bytes:
+                    text = f"the answer of {self._endpoint} is longer than {self._max_bytes} bytes and was not read"
+                    raise ImdsUnreadable(text, status=response.status)
+                pieces.append(piece)
+        except ReadTimeoutError:
+            raise
+        except (HTTPError, OSError, ValueError) as error:
+            text = f"the answer of {self._endpoint} was cut short after {length} bytes: {_root_cause(error)}"
+            raise ImdsUnreadable(text, status=response.status) from error
+        return b"".join(pieces)
 
     def _failure(self, error: Exception, request: Request, total: float) -> ImdsError:
         about = f"{request.method} {self._endpoint}{request.path}"
