@@ -21,7 +21,7 @@ try:
     from urllib3.connection import HTTPConnection
     from urllib3.connectionpool import HTTPConnectionPool
     from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ReadTimeoutError
-    from urllib3.util import Retry, Timeout
+    from urllib3.util import Retry
 
     REQUESTS_IMPORT_ERROR: str | None = None
 except ImportError:
@@ -105,9 +105,13 @@ class _Deadline:
 
 
 class _LimitedSocket(socket.socket):
-    """A connected socket whose reads end at the exchange's time limit, however slowly bytes arrive."""
+    """A connected socket whose reads and writes end at the exchange's time limit, however slowly bytes move."""
 
     limit: _Deadline
+
+    def sendall(self, *args: Any) -> None:
+        self.settimeout(self.limit.remaining())
+        super().sendall(*args)
 
     def recv_into(self, *args: Any) -> int:
         self.settimeout(self.limit.remaining())
@@ -117,16 +121,16 @@ class _LimitedSocket(socket.socket):
         return count
 
 
-def _limited_pool(endpoint: str, limit: _Deadline) -> HTTPConnectionPool:
-    """Return a pool whose connections obey the limit."""
+def _limited_pool(endpoint: str, limit: _Deadline, connect_timeout: float) -> HTTPConnectionPool:
+    """Return a pool whose connections obey the limit; a new one takes at most `connect_timeout` seconds of it."""
 
     class Connection(HTTPConnection):
         def connect(self) -> None:
+            self.timeout = min(connect_timeout, limit.remaining())
             super().connect()
             plain = self.sock
-            connect_timeout = plain.gettimeout()
             limited = _LimitedSocket(plain.family, plain.type, plain.proto, fileno=plain.detach())
-            limited.settimeout(connect_timeout)
+            limited.settimeout(self.timeout)
             limited.limit = limit
             self.sock = limited
             limit.connections += 1
@@ -135,7 +139,7 @@ def _limited_pool(endpoint: str, limit: _Deadline) -> HTTPConnectionPool:
         ConnectionCls = Connection
 
     parts = urlsplit(endpoint)
-    return Pool(parts.hostname or "", parts.port, maxsize=1, retries=Retry(False))
+    return Pool(parts.hostname or "", parts.port, timeout=connect_timeout, maxsize=1, retries=Retry(False))
 
 
 class Transport:
@@ -178,13 +182,13 @@ class Transport:
         self._limit.start(total, rest)
         opened = self._limit.connections
         try:
-            return self._attempt(request, total)
+            return self._attempt(request)
         except (HTTPError, OSError) as error:
             kept = opened > 0 and opened == self._limit.connections
             if not (kept and not self._limit.answering and isinstance(_root_cause(error), _CLOSED_BY_SERVER)):
                 raise self._failure(error, request, total) from error
         try:
-            return self._attempt(request, total)
+            return self._attempt(request)
         except (HTTPError, OSError) as error:
             raise self._failure(error, request, total) from error
 
@@ -194,18 +198,17 @@ class Transport:
             self._pool.close()
             self._pool = None
 
-    def _attempt(self, request: Request, total: float) -> Response:
+    def _attempt(self, request: Request) -> Response:
         if self._pool is None:
-            self._pool = _limited_pool(self._endpoint, self._limit)
+            self._pool = _limited_pool(self._endpoint, self._limit, self._connect_timeout)
         self.requests_sent += 1
-        response: Any = self._pool.urlopen(
+        response: Any = self._pool.request(
             request.method,
             request.path,
             body=request.body,
             headers=request.headers,
             redirect=False,
             assert_same_host=False,
-            timeout=Timeout(connect=min(self._connect_timeout, total), read=total),
             preload_content=False,
             decode_content=False,
             enforce_content_length=True,
@@ -221,7 +224,7 @@ class Transport:
         pieces: list[bytes] = []
         length = 0
         try:
-            for piece in response.stream(_CHUNK_SIZE, decode_content=False):
+            while piece := response.read(_CHUNK_SIZE, decode_content=False):
                 length += len(piece)
                 if length > self._max_bytes:
                     text = f"the answer of {self._endpoint} is longer than {self._max_bytes} bytes and was not read"
