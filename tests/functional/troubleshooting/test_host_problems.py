@@ -139,7 +139,6 @@ def test_refused_api_version_is_shown_and_removed(host: DaemonHost) -> None:
     host.wait(lambda: host.status()["imds"]["error"])
     code, text = host.run("azure-scheduled-events status")
     assert code == 1 and OLD_VERSION in text
-    host.config = {"policy": "documented"}
-    host.write_config()
+    host.write_config(policy="documented")
     assert host.run("systemctl restart azure-scheduled-events")[0] == 0
     assert host.run("azure-scheduled-events check")[0] == 0

@@ -48,8 +48,7 @@ def test_hook_that_is_not_executable_runs_after_the_remedy(section: Section, hos
 def test_reload_ends_the_difference_to_the_disk(section: Section, host: DaemonHost) -> None:
     host.hook(DRAIN, "rm -f /srv/ready")
     host.start()
-    host.config = {"policy": "observe"}
-    host.write_config()
+    host.write_config(policy="observe")
     section.see(host.run, 1)
     section.see_all(host.run)
 
@@ -90,8 +89,7 @@ def test_wrong_resource_name_is_found_and_removed(section: Section, host: Daemon
     host.wait_for(event, status="Scheduled")
     section.see(host.run)
     section.see(host.run)
-    host.config = {"policy": "documented"}
-    host.write_config()
+    host.write_config(policy="documented")
     section.see(host.run)
     host.wait_for(event, prepared="ok")
     section.see(host.run)
@@ -104,8 +102,7 @@ def test_old_api_version_hides_an_event_until_it_is_removed(section: Section, ho
     host.start()
     event = azure.schedule("Terminate", id=section.event_id)
     section.see(host.run)
-    host.config = {"policy": "documented"}
-    host.write_config()
+    host.write_config(policy="documented")
     section.see(host.run)
     host.wait_for(event, approval="accepted")
     section.see(host.run)

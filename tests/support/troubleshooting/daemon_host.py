@@ -82,8 +82,9 @@ class DaemonHost:
         """Write a file at a path of the page."""
         self._write(Path(self.moved(path)), self.moved(text), mode)
 
-    def write_config(self, text: str = "") -> None:
-        """Write the configuration: this text, that of the page, or the keys; and then the keys of the test."""
+    def write_config(self, text: str = "", **keys: str) -> None:
+        """Write the configuration: this text, that of the page, or the keys, new or old; then the keys of the test."""
+        self.config = keys or self.config
         # the text of the page comes first, so that the numbers of lines in messages are those of the page
         shown = self.moved(text or self.page_config) or yaml.safe_dump(self.config, sort_keys=False, width=1000)
         keys = yaml.safe_load(shown)
