@@ -169,8 +169,11 @@ def _take_events(state: State, name: str, result: Variables, limits: Limits) -> 
     for key, event in listed.items():
         if key in own or _is_due(event, limits):
             own[key] = dict(_merged(own.get(key, {}), event), is_over=False)
+    # else its daemon, which has just started, may not know yet whether there is such an event, or whom it affects
+    knows_all = bool(result.get("confirmed") and result.get("resource_name"))
     for key in [key for key in own if key not in listed]:
-        own[key] = dict(_merged(own[key], over.get(key, {})), is_over=True)
+        is_over = own[key]["is_over"] or key in over or knows_all
+        own[key] = dict(_merged(own[key], over.get(key, {})), is_over=is_over)
 
 
 def _is_due(event: Variables, limits: Limits) -> bool:
