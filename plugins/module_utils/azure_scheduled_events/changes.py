@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .document import EventDocument, ScheduledEvent
+from .identity import vm_key
 
 APPEARED = "appeared"
 CHANGED = "changed"
@@ -63,7 +64,7 @@ def holds_unchanged(before: ScheduledEvent, now: ScheduledEvent) -> bool:
 
 
 def _differences(one: ScheduledEvent, two: ScheduledEvent) -> tuple[str, ...]:
-    """Return the names of differing fields; the letter case of ids and VMs and the order of VMs do not count."""
+    """Return the names of differing fields; the letter case of ids, the spelling and the order of VMs do not count."""
     if one == two:
         return ()  # the usual case, which is faster to find
     names = []
@@ -72,7 +73,7 @@ def _differences(one: ScheduledEvent, two: ScheduledEvent) -> tuple[str, ...]:
         if name == "event_id":
             left, right = one.key, two.key
         elif name == "resources":
-            left, right = ({vm.casefold() for vm in vms} for vms in (left, right))
+            left, right = (set(map(vm_key, vms)) for vms in (left, right))
         if left != right:
             names.append(name)
     return tuple(names)

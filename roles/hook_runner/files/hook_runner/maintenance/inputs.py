@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from azure_scheduled_events.hook_input import HookInput
+from azure_scheduled_events.outcome import UNKNOWN
 from azure_scheduled_events.timestamps import as_utc_text
 from hook_runner.maintenance.record import EventRecord, HookRun, Maintenance
 from hook_runner.records import ACCEPTED
@@ -21,7 +22,7 @@ def input_of(run: HookRun, maintenance: Maintenance, own_name: str, now: datetim
         {} if record is None else record.event.as_dict(),
         run.stage,
         own_name,
-        "unknown" if record is None else record.outcome,
+        UNKNOWN if record is None else record.outcome,
         "" if record is None else as_utc_text(record.first_seen),
         None if record is None else record.event.seconds_left(now),
         run.seconds,
