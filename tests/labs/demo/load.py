@@ -23,6 +23,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple, TextIO
 
 SEED = 12
@@ -87,10 +88,8 @@ async def send_all(address: str, rate: float, timeout: float, output: TextIO) ->
     for number, seconds in enumerate(arrivals(rate)):
         due = begin + seconds
         while due > loop.time() and not ended.is_set():
-            try:
+            with suppress(TimeoutError):
                 await asyncio.wait_for(ended.wait(), due - loop.time())
-            except TimeoutError:
-                pass
         if ended.is_set():
             break
         task = asyncio.create_task(one(f"order-{number}", due))

@@ -25,8 +25,7 @@ SYNCHRONOUS = "synchronous_standby_names = '*'\n"
 
 @pytest.fixture(scope="module")
 def built(workload_host: Callable[[str], WorkloadHost]) -> PostgresqlPair:
-    pair = PostgresqlPair(workload_host("db1"), workload_host("db2"))
-    return pair
+    return PostgresqlPair(workload_host("db1"), workload_host("db2"))
 
 
 @pytest.fixture

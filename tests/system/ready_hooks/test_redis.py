@@ -24,8 +24,7 @@ HOOK = "redis"
 
 @pytest.fixture(scope="module")
 def made(workload_host: Callable[[str], WorkloadHost]) -> RedisPair:
-    pair = RedisPair(workload_host("redis1"), workload_host("redis2"))
-    return pair
+    return RedisPair(workload_host("redis1"), workload_host("redis2"))
 
 
 @pytest.fixture
