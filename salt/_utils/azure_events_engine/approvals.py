@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from azure_scheduled_events.event_types import removes_vm
 from azure_scheduled_events.release import (
     ONE_DOCUMENT,
     TYPES_DIFFER,
@@ -303,8 +302,3 @@ def _record(update: StateUpdate, key: str, minion: str) -> None:
     by, at = (forced.by, forced.at) if forced is not None else ("engine", "")
     update.set_maintenance(key, approval=Approval(minion, by, at, forced is not None, asked_at=update.now))
     update.save(key, needed=True)
-
-
-def is_lost(update: StateUpdate, maintenance: Maintenance, silence: float) -> bool:
-    """Return True if the event removes VMs, and none of its minions answered for ``silence`` seconds."""
-    return removes_vm(maintenance.event_type) and update.now - maintenance.last_answer_at >= silence

@@ -169,6 +169,10 @@ def _is_starting(update: StateUpdate, maintenance: Maintenance) -> bool:
 
 
 def _urgency(maintenance: Maintenance, key: str, at: float) -> Urgency:
+    return Urgency(maintenance.event_type, seconds_left(maintenance, at), key)
+
+
+def seconds_left(maintenance: Maintenance, at: float) -> float:
+    """Return the seconds until ``NotBefore``, 0 without one; ``at`` is Unix time."""
     not_before = parse_time(maintenance.not_before)
-    left = 0.0 if not_before is None else not_before.timestamp() - at
-    return Urgency(maintenance.event_type, left, key)
+    return 0.0 if not_before is None else not_before.timestamp() - at

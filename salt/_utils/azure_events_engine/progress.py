@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from azure_scheduled_events.event_types import removes_vm
+
 from . import polling
 from .answer_handling import PREPARE_TRIES
 from .answers import SCHEDULED, STARTED
-from .approvals import is_lost, release_of, withheld
-from .maintenance_jobs import is_to_prepare
+from .approvals import release_of, withheld
+from .maintenance_jobs import is_to_prepare, seconds_left
 from .messages import Announce
 from .state import Maintenance, Member
 from .state_update import StateUpdate
@@ -25,19 +27,18 @@ RECOVERED = "recovered"
 FAILED = "failed"
 STEPS = (DRAINING, PREPARED_ALL, HELD, APPROVED, HAS_STARTED, OVER, RECOVERED, FAILED)
 
-# seconds without an answer of any VM after which an event that removes VMs counts as over
+# seconds without an answer of any VM after which an event that removes VMs, and may have begun, counts as over
 _SILENCE_LIMIT = 600.0
 # maintenances that are over and still shown in the status
 _MAX_OVER = 1000
 
 
-def announce(update: StateUpdate) -> None:
-    """Send the bus events of changed maintenances, and end those that are over."""
+def announce(update: StateUpdate, at: float) -> None:
+    """Send the bus events of changed maintenances, and end those that are over. ``at`` is Unix time."""
     for key, maintenance in list(update.maintenances.items()):
-        gone = bool(maintenance.members) and (
-            is_lost(update, maintenance, _SILENCE_LIMIT)
-            or update.now - maintenance.last_answer_at > update.settings.keep + _SILENCE_LIMIT
-        )
+        may_be_removed = removes_vm(maintenance.event_type) and seconds_left(maintenance, at) <= 0.0
+        silence = _SILENCE_LIMIT if may_be_removed else update.settings.keep + _SILENCE_LIMIT
+        gone = bool(maintenance.members) and update.now - maintenance.last_answer_at >= silence
         if maintenance.changed or gone:
             _announce_steps(update, key, maintenance)
             update.set_maintenance(key, changed=False)

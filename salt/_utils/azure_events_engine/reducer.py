@@ -71,7 +71,7 @@ def _decide(update: StateUpdate, at: float) -> None:
     polling.poll_members(update)
     maintenance_jobs.request_due(update, at)
     approvals.start_due(update)
-    progress.announce(update)
+    progress.announce(update, at)
     progress.forget(update)
     polling.publish_due(update)
     update.close_old_jobs(update.now - _STATUS_TIMEOUT, update.now - _JOB_TIMEOUT)

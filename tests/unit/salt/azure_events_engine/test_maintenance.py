@@ -482,11 +482,14 @@ def test_most_urgent_event_comes_first_and_preempt_does_not_wait() -> None:
     assert [ask.kwargs["event_id"] for ask in fleet.pending("prepare")] == ["evicted", "sooner", "later", "second"]
 
 
-def test_evicted_vm_counts_as_gone() -> None:
+@pytest.mark.parametrize(("not_before", "ends_after"), [("2026-11-22T10:17:10Z", 600), ("2026-11-22T10:31:40Z", 900)])
+def test_evicted_vm_counts_as_gone_when_its_time_has_come(not_before: str, ends_after: float) -> None:
     fleet = Driver("vm1")
-    fleet.poll({"vm1": status("vm1", event("vm1", kind="Preempt"))})
-    fleet.prepare("vm1", kind="Preempt")
-    fleet.wait(1200, 5)
+    fleet.poll({"vm1": status("vm1", event("vm1", kind="Terminate", not_before=not_before))})
+    fleet.prepare("vm1", kind="Terminate")
+    fleet.wait(ends_after - 60, 5)
+    assert "over" not in fleet.steps
+    fleet.wait(120, 5)
     assert fleet.steps[-1] == "over" and not fleet.state.maintenances
 
 
