@@ -47,9 +47,8 @@ def test_reboot(site: RoleHost, azure: Azure) -> None:
     azure.advance(LIFE)
     site.wait_for("ended", "recover")
     assert [mark.boot_id for mark in site.markers("ended", "prepare")] == [before] and site.began("prepare") == 1
-    assert [(mark.boot_id, mark.outcome) for mark in site.markers("ended", "recover")] == [
-        (site.host.boot_id, "completed")
-    ]
+    (recovered,) = site.markers("ended", "recover")
+    assert (recovered.boot_id, recovered.outcome) == (site.host.boot_id, "completed")
     assert (site.began("recover"), azure.approvals(event)) == (1, 1)
 
 
