@@ -53,7 +53,7 @@ def test_waiting_job_gives_up_in_time_and_names_the_other_event(minion: StepsMin
     late = minion.minion(lock_timeout=0.2)
     with JobProcess(minion, "prepare", event_id) as running:
         wait_until(lambda: minion.call("status")["working"] == event_id, "a job at work")
-        assert [one["state"] for one in minion.call("status")["records"]] == ["preparing"]
+        wait_until(lambda: [one["state"] for one in minion.call("status")["records"]] == ["preparing"], "its record")
         answer = prepare(late, Job("prepare", other))
         assert answer["outcome"] == "busy" and event_id in answer["reason"]
         assert recover(late, Job("recover", None))["outcome"] == "busy"
