@@ -173,7 +173,7 @@ def _take_events(state: State, name: str, result: Variables, limits: Limits) -> 
     knows_all = bool(result.get("confirmed") and result.get("resource_name"))
     for key in [key for key in own if key not in listed]:
         is_over = own[key]["is_over"] or key in over or knows_all
-        own[key] = dict(_merged(own[key], over.get(key, {})), is_over=is_over)
+        own[key] = dict(_merged(own[key], over.get(key, {})), is_over=is_over, listed=False, named=[])
 
 
 def _is_due(event: Variables, limits: Limits) -> bool:
