@@ -10,10 +10,13 @@ from typing import Any
 
 # characters; a search in a text of megabytes takes a second
 _LONGEST = 200
-# ISO 8601 / RFC 3339 ("2016-09-19T18:29:47Z"), of which datetime.fromisoformat reads less before Python 3.11
-_ISO = r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::\d{2})?)(?:\.\d+)?\s*(?:GMT|UTC|UT|Z|([+-]\d{2}):?(\d{2}))?"
-# mail and HTTP ("Mon, 19 Sep 2016 18:29:47 GMT"); time and zone are as in ISO 8601
-_WORDED = r"(?:[a-z]{3,9},? +)?(\d{1,2})[ -]([a-z]{3})[ -](\d{2}|\d{4}) +(.*)"
+# The day is in ISO 8601 / RFC 3339 ("2016-09-19T18:29:47Z"), or as in mail and HTTP ("Mon, 19 Sep 2016 18:29:47 GMT").
+# datetime.fromisoformat reads less before Python 3.11, and email.utils more.
+_TIME = re.compile(
+    r"(?:(\d{4}-\d{2}-\d{2})[T ]|(?:[a-z]{3,9},? +)?(\d{1,2})[ -]([a-z]{3})[ -](\d{2}|\d{4}) +)"
+    r"(\d{2}:\d{2}(?::\d{2})?)(?:\.\d+)?\s*(?:GMT|UTC|UT|Z|([+-]\d{2}):?(\d{2}))?",
+    re.IGNORECASE,
+)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
@@ -41,14 +44,12 @@ def parse_time(text: str) -> datetime | None:
     if len(text) > _LONGEST:
         return None
     try:
-        worded = re.fullmatch(_WORDED, text, re.IGNORECASE)
-        if worded is not None:
-            number, month, year, rest = worded.groups()
-            text = f"{('20' + year)[-4:]}-{_MONTHS.index(month.lower()) + 1:02d}-{int(number):02d} {rest}"
-        match = re.fullmatch(_ISO, text, re.IGNORECASE)
+        match = _TIME.fullmatch(text)
         if match is None:
             return None
-        day, clock, hours, minutes = match.groups()
+        day, number, month, year, clock, hours, minutes = match.groups()
+        if day is None:
+            day = f"{('20' + year)[-4:]}-{_MONTHS.index(month.lower()) + 1:02d}-{int(number):02d}"
         time = datetime.fromisoformat(f"{day}T{clock}{hours or '+00'}:{minutes or '00'}")
         return time.astimezone(timezone.utc)
     except (ValueError, OverflowError):
