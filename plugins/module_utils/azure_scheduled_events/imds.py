@@ -107,15 +107,15 @@ class Imds:
         Raises:
             ImdsUnreadable: the answer has no readable document.
         """
-        was_kept = self._is_version_kept()
-        version, answer = self._read_answer(within, hold)
+        is_kept = self._is_version_kept()
+        version, answer = self._read_answer(is_kept, within, hold)
         try:
             document = self._parsed(answer.body)
         except ImdsUnreadable as error:
             text = f"{self.endpoint} answered 200 to GET scheduledevents, but {error}"
             raise ImdsUnreadable(text, status=200) from error
         self._last_answer_at = self._clock()
-        if version != self._version or not was_kept:
+        if version != self._version or not is_kept:
             self._version, self._version_until = version, self._last_answer_at + _VERSION_KEPT
         return document._replace(
             server_time=parse_time(answer.headers.get("Date", "")),
@@ -124,11 +124,10 @@ class Imds:
             sent_by=self._sent_by,
         )
 
-    def _read_answer(self, within: float | None, hold: float) -> tuple[str, Response]:
+    def _read_answer(self, is_kept: bool, within: float | None, hold: float) -> tuple[str, Response]:
         """Return the answer of the api-version in use, else of the first one in the list that answers 200."""
         refusals: list[ImdsRefused] = []
         untried = list(self._versions)
-        is_kept = self._is_version_kept()
         ends = None if within is None else self._clock() + within + (hold if is_kept else 0.0)
         if not is_kept and self._version_until is not None:
             # other versions are tried once in this time, whether they answer, refuse or hang
