@@ -128,12 +128,13 @@ class Poller(threading.Thread):
             self._request_name(_FIRST_NAME_TIMEOUT if self._last is None else self._longest)
         polled_at = self._now()
         self._poll()
-        milliseconds = (self._now() - polled_at) * 1000
+        ended = self._now()
         # one approval at a time, and a poll after each: a queue of approvals must not delay the next
         # event
         knows_events = self._last is not None and bool(self._last.events)
-        pause = 0.0 if self._approvals else max(0.0, began + self._pacer.delay(knows_events) - self._now())
-        log.debug("poll: %s; it took %.0f ms, the next one follows in %.1f s", self._outcome, milliseconds, pause)
+        pause = 0.0 if self._approvals else max(0.0, began + self._pacer.delay(knows_events) - ended)
+        took = (ended - polled_at) * 1000
+        log.debug("poll: %s; it took %.0f ms, the next one follows in %.1f s", self._outcome, took, pause)
         self._expect_return_within(pause)
         return pause
 
@@ -166,12 +167,12 @@ class Poller(threading.Thread):
                 return
             # the next polls report it
         self._outcome = f"status 200, incarnation {document.incarnation}"
-        is_known = self._is_known and self._last is not None and _content(document) == _content(self._last)
+        is_known = self._is_known and self._last is not None and _has_same_content(document, self._last)
         self._last, self._last_at, self._is_known = document, dates[-1][1], True
         if not is_known or self._deliver_unchanged or self._clock.differs(*dates[-1]):
             self._inbox.put(lambda intake: intake.document_received(document, dates))
         else:
-            self._health.last_good = self._clock.at(self._last_at)
+            self._health.last_good = document.server_time or self._clock.at(self._last_at)
 
     def _poll_failed(self, error: ImdsError, is_outage: bool) -> None:
         self._is_known = False  # the next document reports the end of the failure
@@ -214,8 +215,8 @@ class Poller(threading.Thread):
         return now is not None and holds_unchanged(event, now)
 
 
-def _content(document: EventDocument) -> tuple[object, ...]:
-    return document.events, document.api_version, document.warnings
+def _has_same_content(one: EventDocument, other: EventDocument) -> bool:
+    return one.events == other.events and one.api_version == other.api_version and one.warnings == other.warnings
 
 
 def _imds_error(error: Exception) -> ImdsError:
