@@ -11,9 +11,6 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
-    advises,
-)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
     STARTED,
     Obstacle,
@@ -83,7 +80,7 @@ def decide_approvals(
     further = of_caller or {}
     decisions = [
         _decision(event, hosts, owners, known, sighting_of(further.get(event["key"], ())))
-        for event in _scheduled_events(hosts)
+        for event in _events_to_approve(hosts)
         if known["open"] is None or event["key"] in known["open"]
     ]
     keys = {each["key"] for each in decisions}
@@ -128,10 +125,10 @@ def _has(events: t.Mapping[str, t.Sequence[str]], host: MaintenanceHost) -> bool
     return any(host.name in names for names in events.values())
 
 
-def _scheduled_events(hosts: t.Sequence[MaintenanceHost]) -> list[Event]:
+def _events_to_approve(hosts: t.Sequence[MaintenanceHost]) -> list[Event]:
     events: dict[str, Event] = {}
     for host in hosts:
-        for event in host.scheduled_events():
+        for event in host.events_to_approve():
             events.setdefault(event["key"], event)
     return list(events.values())
 
@@ -161,8 +158,6 @@ def _decision(
     resources = release_set(reports.values()).values()
     # the type may have changed since the first read; without an obstacle all hosts list the same one
     event_type = next(report.sighting.event.event_type for report in reports.values() if report.sighting is not None)
-    if advises(event_type):
-        found.append(Obstacle("advice", "it only advises; an approval would have no effect"))
     waits = bool(found) and all(obstacle.code in _MAY_PASS for obstacle in found)
     now = dict(event, event_type=event_type)
     return dict(decision(state, now, resources, readers or names, found), waits=waits)
@@ -178,7 +173,7 @@ def _report(host: MaintenanceHost, key: str, state: State) -> Report:
     if obstacle is None and host.prepared_at(event_type) is None:
         done = ", ".join(host.prepared_types) or "another type"
         obstacle = Obstacle("not_prepared", f"its preparation for {done} does not count for {event_type}")
-    return Report(sighting, any(event["key"] == key for event in host.scheduled_events()), obstacle)
+    return Report(sighting, any(event["key"] == key for event in host.events_to_approve()), obstacle)
 
 
 def _not_prepared(host: MaintenanceHost, restarted: t.Collection[str]) -> Obstacle | None:

@@ -226,7 +226,7 @@ def _decision(state: State, key: str, event: Variables, owners: t.Mapping[str, t
     report_of = {name: _report(state, key, name) for name in state["hosts"]}
     reports, hosts_of = reports_by_vm(owners, report_of, sighting_of(state["of_caller"].get(key, ())))
     resources = event["resources"]
-    is_decided = key in state["approved"] or not _is_scheduled(state, key)
+    is_decided = key in state["approved"] or not _may_start(state, key)
     if is_decided:
         withheld = state["withheld"].get(key)
         found = [] if key in state["approved"] or not withheld else [Obstacle(withheld["code"], withheld["text"])]
@@ -241,10 +241,10 @@ def _decision(state: State, key: str, event: Variables, owners: t.Mapping[str, t
     return dict(decided, approve=not is_decided and not found)
 
 
-def _is_scheduled(state: State, key: str) -> bool:
+def _may_start(state: State, key: str) -> bool:
     """Return True if no host has seen the event Started or over."""
     known = [own[key] for own in state["events"].values() if key in own]
-    return all(event["status"] == "Scheduled" and not event["is_over"] for event in known)
+    return all(event["status"] != "Started" and not event["is_over"] for event in known)
 
 
 def _report(state: State, key: str, name: str) -> Report:
@@ -276,7 +276,7 @@ def _plan_reads(
     ``involved`` has the hosts of each open event.
     """
     ends = before["began"] + limits.patience
-    undecided = [key for key in involved if key not in state["approved"] and _is_scheduled(state, key)]
+    undecided = [key for key in involved if key not in state["approved"] and _may_start(state, key)]
     shortest = limits.patience / _ROUNDS
     length = max(DECISION_ROUND if undecided else LONGEST_ROUND, shortest)
     has_changed = _outline(before) != _outline(state)

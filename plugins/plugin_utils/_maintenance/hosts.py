@@ -174,9 +174,9 @@ class MaintenanceHost:
             seen[key] = {**known, **event, "not_before": known.get("not_before") or last, "last_not_before": last}
         return list(seen.values())
 
-    def scheduled_events(self) -> list[Event]:
-        """Return the events of the note that were Scheduled when they were read."""
-        return [event for event in self._events_read() if event["status"] == "Scheduled"]
+    def events_to_approve(self) -> list[Event]:
+        """Return the events of the note that had not started when they were read."""
+        return [event for event in self._events_read() if event["status"] != "Started"]
 
     def listings(self, key: str) -> list[Event | None]:
         """Return the event of this key as each answer of the host listed it, None where it did not."""

@@ -12,11 +12,20 @@ from __future__ import annotations
 import typing as t
 from datetime import datetime, timezone
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    EVENT_STATUSES,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import vm_key
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
     printable,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import all_vms
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
+    UNKNOWN_STATUS,
+    Obstacle,
+    Report,
+    all_vms,
+    obstacles,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
     parse_time,
 )
@@ -32,6 +41,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.limits import Limits
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.vm_hosts import (
     hosts_by_vm,
+    reports_by_vm,
+    sighting_of,
 )
 
 # the action of the run for an event
@@ -79,6 +90,7 @@ class MaintenancePlan:
         self._clocks = clocks
         self._domains = {host.name: host.fault_domain or host.name for host in hosts}
         self._server_now = _server_time(hosts, clocks)
+        self._owners = hosts_by_vm({host.name: host.approval_vm for host in hosts})
         self._events = self._due_events()
         self.out = sorted(
             host.name for host in hosts if host.name in limits.group and (host.is_unknown or host.had_note)
@@ -132,7 +144,6 @@ class MaintenancePlan:
     def _due_events(self) -> list[_Planned]:
         """Return the due events, first those that no limit holds, and all of these in the order of their urgency."""
         hosts = hosts_by_vm({host.name: host.vm for host in self._hosts})
-        owners = hosts_by_vm({host.name: host.approval_vm for host in self._hosts})
         found: dict[str, _Planned] = {}
         for host in self._hosts:
             for event in host.events_due:
@@ -143,7 +154,6 @@ class MaintenancePlan:
         for key, event in found.items():
             event["resources"] = list(all_vms(host.resources_of(key) for host in self._hosts).values())
             event["hosts"] = [name for vm in event["resources"] for name in hosts.get(vm_key(vm), ())]
-            event["owners"] = {vm: owners.get(vm_key(vm), []) for vm in event["resources"]}
             event["left"] = self._seconds_left(event)
             event["starts_at"] = self._clocks.now + event["left"]
             event["begin_by"] = event["starts_at"] - self._limits.deadline
@@ -178,6 +188,8 @@ class MaintenancePlan:
             obstacle, others = self._obstacle(event, out)
             if event["status"] == "Started":
                 event.update(action=NO_PREPARATION, because=STARTED)
+            elif event["status"] not in EVENT_STATUSES:
+                event.update(action=NO_PREPARATION, because=UNKNOWN_STATUS)
             elif self._limits.deadline and event["begin_by"] <= self._clocks.now:
                 event.update(action=NO_PREPARATION, because=DEADLINE)
             elif obstacle and not self._may_wait(event):
@@ -235,33 +247,26 @@ class MaintenancePlan:
 
     def _approval(self, event: _Planned) -> dict[str, t.Any]:
         """Return whether the event will be approved if all hosts prepare, and why not."""
-        unknown = [vm for vm, own in event["owners"].items() if not own]
-        claimed = [vm for vm, own in event["owners"].items() if len(own) > 1]
         if event["action"] == WAIT:
             why_not = "it waits"
-        elif event["because"] == STARTED:
-            why_not = "it has started"
         elif event["because"] == DEADLINE:
             why_not = "it is too late to prepare"
-        elif not event["resources"]:
-            why_not = "the event names no VM"
-        elif unknown:
-            why_not = f"no host of this play is known to be {', '.join(unknown)}"
-        elif claimed:
-            why_not = f"several hosts claim to be {', '.join(claimed)}"
         else:
-            why_not = self._without_preparation(event)
+            reports, _hosts = reports_by_vm(
+                self._owners, {host.name: self._report(host, event["key"]) for host in self._hosts}, None
+            )
+            why_not = "; ".join(map(str, obstacles(reports, "no host of this play is known to be this VM")))
         return {"approve": not why_not, "why_not": why_not}
 
-    def _without_preparation(self, event: _Planned) -> str:
-        """Return which hosts will not be prepared for the event, "" if all will."""
-        own = [host for host in self._hosts if host.name in event["hosts"]]
-        unable = [host.name for host in own if not host.has_preparation]
-        if unable:
-            return f"no preparation on {', '.join(unable)}"
-        kind = event["event_type"]
-        weaker = [host.name for host in own if not any(counts_for(done, kind) for done in self._types[host.name])]
-        return f"the preparation of {', '.join(weaker)} does not count for {kind}" if weaker else ""
+    def _report(self, host: MaintenanceHost, key: str) -> Report:
+        """Return what the host will say about the event of this key if it prepares as planned."""
+        sighting = sighting_of(host.listings(key))
+        text = "" if host.has_preparation else "it has no preparation"
+        if sighting is not None and not text:
+            kind = sighting.event.event_type
+            if not any(counts_for(done, kind) for done in self._types[host.name]):
+                text = f"its preparation does not count for {kind}"
+        return Report(sighting, True, Obstacle("not_prepared", text) if text else None)
 
 
 def _most_urgent_first(events: t.Iterable[_Planned]) -> list[_Planned]:
@@ -278,6 +283,7 @@ def describe(event: t.Mapping[str, t.Any], limits: Limits) -> str:
         NOT_BEFORE: "the limits yield, because it starts soon",
         ALONE: "it has more hosts or fault domains than the limits allow, and is taken alone",
         STARTED: "it has started",
+        UNKNOWN_STATUS: f"its status {event['status']!r} is unknown",
         DEADLINE: f"it starts within {limits.deadline:g} seconds, too late to prepare",
     }.get(event["because"], "")
 

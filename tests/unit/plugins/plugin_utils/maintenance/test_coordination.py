@@ -187,6 +187,11 @@ def test_event_that_has_started_on_one_host_is_not_approved():
     assert state["decisions"] == [] and not state["over"]
 
 
+def test_event_with_an_unknown_status_is_not_approved():
+    state = after(result_of("vm1", event_of()), result_of("vm2", event_of(status="Paused")))
+    assert state["decisions"] == [] and "'Paused' is unknown" in withheld(state)
+
+
 def test_event_of_one_vm_is_left_to_its_hook_runner():
     state = after(result_of("vm1", event_of(resources=["vm1"])), result_of("vm2"))
     assert state["decisions"] == [] and "the policy of its hook runner decides" in withheld(state)

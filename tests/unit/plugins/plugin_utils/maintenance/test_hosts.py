@@ -9,7 +9,6 @@ import itertools
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
     EVENT_TYPES,
-    advises,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.urgency import (
     counts_for,
@@ -224,6 +223,11 @@ def test_moved_event_is_reported_with_both_times():
 
 def test_event_that_has_started_needs_no_decision():
     assert decisions(a=prepared("vm1", dict(EVENT, status="Started"))) == []
+
+
+def test_event_with_an_unknown_status_is_not_approved():
+    (decision,) = decisions(a=prepared("vm1", dict(EVENT, status="Paused")), b=prepared("vm2"))
+    assert (decision["approve"], decision["code"]) == (False, "unknown_status")
 
 
 def test_event_of_an_earlier_note_that_is_not_listed_needs_no_decision():
@@ -498,8 +502,7 @@ def test_preparation_counts_only_for_events_that_are_not_more_severe(kinds):
     event = dict(EVENT, event_type=needed, resources=["vm1"])
     host = prepared("vm1", event, prepared={"at": AT, "boot": "boot 1", "types": [done]})
     (decision,) = decisions(a=host)
-    # an approval of an advice would have no effect
-    assert decision["approve"] is (counts_for(done, needed) and not advises(needed))
+    assert decision["approve"] is counts_for(done, needed)
     row = report(a=dict(recovered("vm1", event), maintenance__prepared=host["maintenance__prepared"]))["a"]
     assert (row["prepared"], row["outcome"]) == (
         (AT, "completed") if counts_for(done, needed) else (None, "unprepared")
