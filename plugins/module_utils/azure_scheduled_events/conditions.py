@@ -9,6 +9,7 @@ ValueError for a value that it cannot use; the policy adds the value's location.
 from __future__ import annotations
 
 import fnmatch
+import math
 import operator
 import re
 from datetime import datetime
@@ -17,7 +18,7 @@ from typing import Any, Callable, Mapping, NamedTuple, Sequence
 from .document import API_VERSION, EVENT_SOURCES, EVENT_STATUSES, ScheduledEvent
 from .identity import affects, vm_key
 from .options import as_list, parse_boolean, parse_choice, parse_event_type, parse_seconds, parse_texts
-from .release import in_turn
+from .release import seconds_to_turn
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 PREPARED = ("none", "running", "ok", "failed")
@@ -157,13 +158,13 @@ def _leader(value: Any) -> Condition:
     for name in options:
         parse_choice(name, ("strategy", "takeover_after"), "key")
     parse_choice(options.get("strategy", "first"), ("first",), "strategy")
-    takeover = parse_seconds(options["takeover_after"]) if "takeover_after" in options else None
+    takeover = parse_seconds(options["takeover_after"]) if "takeover_after" in options else math.inf
 
     def test(event: ScheduledEvent, context: PolicyContext) -> bool:
         if not affects(event, context.own_name):
             return False
-        turn = in_turn(event.resources).index(vm_key(context.own_name or ""))
-        return turn == 0 or (takeover is not None and context.age() >= turn * takeover)
+        wait = seconds_to_turn(event.resources, context.own_name or "", takeover, context.age())
+        return wait is not None and wait <= 0
 
     return test
 

@@ -133,14 +133,20 @@ def own_obstacles(report: Report, own_name: str | None, releases_others: bool) -
     return found
 
 
-def in_turn(resources: Iterable[str]) -> list[str]:
-    """Return VMs, by `vm_key`, in the order in which they approve: by name, because Resources have no order."""
-    return sorted(all_vms([resources]))
+def seconds_to_turn(resources: Iterable[str], own_name: str, takeover_after: float, age: float) -> float | None:
+    """Return in how many seconds this VM approves if those before it do not, 0 or less for now; None without this VM.
+
+    The first one, by name because Resources have no order, does so at once, and each next one ``takeover_after``
+    seconds later. ``age`` is in seconds since the event was first seen.
+    """
+    turns = {vm: turn for turn, vm in enumerate(sorted(all_vms([resources])))}
+    turn = turns.get(vm_key(own_name))
+    return turn * takeover_after - age if turn else turn
 
 
 def approver_order(reports: Mapping[str, Report]) -> list[str]:
-    """Return the VMs that report, in the order in which they send the approval."""
-    return [key for key in in_turn(release_set(reports.values()).values()) if key in reports]
+    """Return the VMs that report, in the order in which they send the approval: by name."""
+    return [key for key in sorted(release_set(reports.values())) if key in reports]
 
 
 def unknown_value(event: ScheduledEvent) -> Obstacle | None:

@@ -9,8 +9,7 @@ See docs/reference/scheduled-events.md 2.2.4 and 2.2.5.
 from __future__ import annotations
 
 from azure_scheduled_events.document import ScheduledEvent
-from azure_scheduled_events.identity import vm_key
-from azure_scheduled_events.release import all_vms, in_turn
+from azure_scheduled_events.release import all_vms, seconds_to_turn
 from hook_runner.config.values import EXTERNAL, SELF_ONLY
 
 
@@ -29,12 +28,11 @@ def blocked_by(
         return "leader is self-only"
     if strategy == EXTERNAL:
         return "an external leader approves it"
-    turns = in_turn(event.resources)
-    own = vm_key(own_name) if own_name else None
-    if own not in turns:
+    wait = seconds_to_turn(event.resources, own_name or "", takeover_after, age)
+    if wait is None:
         return "this VM is not one of them"
-    wait = turns.index(own) * takeover_after - age
-    if wait > 0:
-        first = all_vms([event.resources])[turns[0]]
-        return f"{first} leads; this VM takes over in {wait:.0f} s"
-    return None
+    if wait <= 0:
+        return None
+    vms = all_vms([event.resources])
+    first = vms[min(vms)]
+    return f"{first} leads; this VM takes over in {wait:.0f} s"
