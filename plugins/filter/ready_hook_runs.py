@@ -21,7 +21,12 @@ options:
     description: Name of the variable, for messages.
     type: str
     default: ready_hooks_list
-positional: variable
+  events:
+    description: If there are any, only the hooks that prepare for one of these events are returned.
+    type: list
+    elements: dict
+    default: []
+positional: variable, events
 """
 
 EXAMPLES = r"""
@@ -42,13 +47,15 @@ _value:
 import typing as t
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import runs
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import runs, runs_for
 
 
-def ready_hook_runs(entries: t.Any, variable: str = "ready_hooks_list") -> list[dict[str, t.Any]]:
+def ready_hook_runs(
+    entries: t.Any, variable: str = "ready_hooks_list", events: t.Sequence[t.Mapping[str, t.Any]] = ()
+) -> list[dict[str, t.Any]]:
     """Return the runs of a list of ready hooks."""
     try:
-        return runs(entries, variable)
+        return runs_for(runs(entries, variable), events)
     except ValueError as error:
         raise AnsibleFilterError(str(error)) from None
 

@@ -15,7 +15,8 @@ options:
   _input:
     description: >-
       The events, in the form of M(azure_imds.scheduled_events.event_info) or
-      M(azure_imds.scheduled_events.maintenance_wait). The variables are those of the most urgent one.
+      M(azure_imds.scheduled_events.maintenance_wait). The variables are those of the most urgent one, if O(stage) is
+      V(recover) those of the most severe one.
     type: list
     elements: dict
     required: true
@@ -67,7 +68,7 @@ def ready_hook_variables(
     resource: str | None = "",
     starts_at: t.Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Return the variables of a hook for the most urgent event."""
+    """Return the variables of a hook for one of the events."""
     return event_variables(events, stage, resource or "", timeout, starts_at or {}, datetime.now(timezone.utc))
 
 

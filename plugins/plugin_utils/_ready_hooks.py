@@ -12,6 +12,9 @@ import typing as t
 from datetime import datetime
 from functools import partial
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
+    is_chosen,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.hook_input import (
     HookInput,
     step_seconds,
@@ -31,6 +34,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.urgency import (
     Urgency,
+    most_severe,
     most_urgent_first,
 )
 
@@ -165,6 +169,12 @@ def runs(entries: t.Any, variable: str) -> list[dict[str, t.Any]]:
     return [_run(entry) for entry in read_entries(entries, variable)]
 
 
+def runs_for(found: t.Iterable[dict[str, t.Any]], events: t.Sequence[Event]) -> list[dict[str, t.Any]]:
+    """Return those of `runs` that prepare for one of the events; all if there are no events."""
+    types = [str(event.get("event_type") or "") for event in events]
+    return [run for run in found if not types or any(is_chosen(kind, run["types"] or None) for kind in types)]
+
+
 def _run(entry: Entry) -> dict[str, t.Any]:
     for key in entry.settings:
         if key not in _RUN_SETTINGS:
@@ -190,20 +200,22 @@ def _json(options: t.Mapping[str, t.Any]) -> str:
 def event_variables(
     events: t.Sequence[Event], stage: str, resource: str, timeout: float, starts_at: t.Mapping[str, str], now: datetime
 ) -> dict[str, str]:
-    """Return the variables EVENT_* of a hook for the most urgent event, and HOOK_SECONDS.
+    """Return the variables EVENT_* of a hook, and HOOK_SECONDS: for the most urgent event, in recovery the most severe.
 
     ``events`` are in the form of ``event_info`` or ``maintenance_wait``, and may be empty. ``stage`` is prepare or
     recover; ``resource`` is the name of this VM, or "". ``timeout`` is that of the hook, in seconds. ``starts_at`` has
     NotBefore of events by key, in ISO 8601, as the clock shows it that ``now``, aware, is from; for others NotBefore
     itself counts.
     """
+    if stage == "recover":
+        worst = most_severe(events, lambda event: str(event.get("event_type") or ""))
+        outcome = "" if worst is None else _outcome(worst)
+        return HookInput(worst or {}, stage, resource, outcome, hook_seconds=timeout).variables()
     urgencies = [_urgency(event, starts_at, now) for event in events]
     ordered = most_urgent_first(zip(urgencies, events), lambda each: each[0])
     if not ordered:
         return HookInput({}, stage, resource, hook_seconds=timeout).variables()
     (_type, left, _key), event = ordered[0]
-    if stage == "recover":
-        return HookInput(event, stage, resource, _outcome(event), hook_seconds=timeout).variables()
     limit = step_seconds(timeout, left if event.get("not_before") else None)
     return HookInput(event, stage, resource, seconds_left=max(0.0, left), hook_seconds=limit).variables()
 

@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: BSD-2-Clause
-"""Decides which of several events is first, and for which event a preparation counts. Nothing else decides it."""
+"""Decides which event is first, which one a recovery is for, and for which a preparation counts. Nothing else does."""
 
 from __future__ import annotations
 
@@ -42,6 +42,12 @@ def most_urgent_first(items: Iterable[T], urgency: Callable[[T], Urgency]) -> li
         for is_advice in (False, True)
         for item in _in_order([each for each in found if advises(each[0].event_type) is is_advice])
     ]
+
+
+def most_severe(items: Iterable[T], event_type: Callable[[T], str]) -> T | None:
+    """Return the item with the most severe event, the last of several: a recovery is for it. None without an item."""
+    ranked = [(severity(event_type(item)), number, item) for number, item in enumerate(items)]
+    return max(ranked, key=lambda each: each[:2])[2] if ranked else None
 
 
 def counts_for(done_type: str, needed_type: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Sequence
 
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.tracking import GONE_AFTER_A_RETURN, Tracker
+from azure_scheduled_events.urgency import most_severe
 
 from . import answers, lock, record
 from .answers import Job
@@ -152,7 +153,7 @@ def _run(
     )
     # a full disk must not prevent the recovery, after which the preparation must not count
     minion.write_or_distrust(now)
-    results, now = minion.run(jobs[0], steps, now, held)
+    results, now = minion.run(_about(jobs[0], found), steps, now, held)
     why = failure_of(results)
     if why is not None:
         minion.write_if_possible(now._replace(phase=record.RECOVER_FAILED, why_not=why))
@@ -161,3 +162,13 @@ def _run(
     minion.file.remove()
     reason = answers.steps_have_run(len(steps) - done)
     return [job.answer(answers.RECOVERED, reason, results, changed=True) for job in jobs]
+
+
+def _about(job: Job, found: Record) -> Job:
+    """Return the job with which the steps run: for the most severe event of the record, unless a person recovers."""
+    worst = most_severe(found.events, lambda event: event.event_type)
+    if job.by_hand or worst is None:
+        return job
+    about = Job(answers.RECOVER, worst.event_id)
+    about.name = job.name
+    return about

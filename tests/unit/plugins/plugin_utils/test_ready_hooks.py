@@ -17,6 +17,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready
     hook_files,
     read_entries,
     runs,
+    runs_for,
 )
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=timezone.utc)
@@ -110,6 +111,34 @@ def test_setting_that_a_run_cannot_obey_is_an_error(settings):
 def test_type_in_another_letter_case_is_the_known_one(types):
     (run,) = runs([{"use": "redis", "settings": {"types": types}}], "hooks")
     assert run["types"] == ["Reboot"]
+
+
+@pytest.mark.parametrize(
+    "types, events, expected",
+    [
+        (None, ["Reboot"], True),
+        (None, ["Hibernate"], True),
+        (None, ["SpotRebalanceRecommendation"], False),
+        (None, ["SpotRebalanceRecommendation", "Freeze"], True),
+        (["SpotRebalanceRecommendation"], ["spotrebalancerecommendation"], True),
+        (["Redeploy", "Freeze"], ["Reboot"], False),
+        (["Redeploy", "Freeze"], ["Reboot", "FREEZE"], True),
+        (["Redeploy"], [], True),
+    ],
+)
+def test_hook_prepares_for_the_types_of_its_settings(types, events, expected):
+    found = runs([{"use": "redis", "settings": {"types": types}}], "hooks")
+    assert bool(runs_for(found, [{"event_type": kind} for kind in events])) is expected
+
+
+def test_recovery_is_for_the_most_severe_event():
+    events = [
+        {"event_id": "A", "event_type": "Redeploy", "not_before": "2026-11-21T10:20:00Z", "started": True},
+        {"event_id": "B", "event_type": "Freeze", "not_before": "2026-11-21T10:15:00Z"},
+    ]
+    given = variables(events, "recover")
+    assert (given["EVENT_ID"], given["EVENT_OUTCOME"]) == ("A", "completed")
+    assert variables([], "recover")["EVENT_ID"] == ""
 
 
 def test_event_variables_are_those_of_the_most_urgent_event():

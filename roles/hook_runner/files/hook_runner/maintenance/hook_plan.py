@@ -17,12 +17,12 @@ from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.event_types import is_chosen
 from azure_scheduled_events.identity import affects, vm_key
 from azure_scheduled_events.tracking import Sighting
-from azure_scheduled_events.urgency import Urgency, counts_for, most_urgent_first
+from azure_scheduled_events.urgency import Urgency, counts_for, most_severe, most_urgent_first
 from hook_runner.config.settings import HookSettings, Settings
 from hook_runner.hooks.discovery import Hook, Hooks
 from hook_runner.maintenance import reasons
 from hook_runner.maintenance.deadlines import deadline, others_end_at, seconds_to_kill, seconds_to_prepare
-from hook_runner.maintenance.record import NO_EVENT, EventRecord, HookRun, Maintenance, most_severe
+from hook_runner.maintenance.record import NO_EVENT, EventRecord, HookRun, Maintenance
 from hook_runner.records import (
     CUT,
     EMERGENCY,
@@ -379,7 +379,7 @@ class HookPlan:
             if self.retry_at(hook) is None:
                 events = self._maintenance.events
                 chosen = [each for each in events if hook in self._host.matching(RECOVER, each.event.event_type)]
-                return Next(hook, most_severe(chosen or events))
+                return Next(hook, most_severe(chosen or events, lambda each: each.event.event_type))
             if hook.settings.on_failure == "stop":
                 return None
         return None

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Iterable, NamedTuple
+from typing import NamedTuple
 
 from azure_scheduled_events.document import ScheduledEvent
-from azure_scheduled_events.event_types import severity
 from azure_scheduled_events.identity import vm_key
 from azure_scheduled_events.outcome import outcome_of
 from azure_scheduled_events.timestamps import as_utc_text
+from azure_scheduled_events.urgency import most_severe
 from hook_runner.records import OPEN_STATES, STARTING, Cause
 
 # the number of the event of a run that has none: the events of the maintenance are unknown
@@ -231,7 +231,7 @@ class Maintenance:
     @property
     def outcome(self) -> str:
         """The outcome of the most severe event."""
-        record = most_severe(self.events)
+        record = most_severe(self.events, lambda each: each.event.event_type)
         return outcome_of(False) if record is None else record.outcome
 
 
@@ -274,8 +274,3 @@ class State:
     vm: Vm = field(default_factory=Vm)
     returned: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
-
-
-def most_severe(records: Iterable[EventRecord]) -> EventRecord | None:
-    """Return the record of the most severe event, the last one of several; None without any."""
-    return max(enumerate(records), key=lambda each: (severity(each[1].event.event_type), each[0]), default=(0, None))[1]

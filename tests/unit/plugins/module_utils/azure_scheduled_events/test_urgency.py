@@ -16,6 +16,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     CLOSE,
     Urgency,
     counts_for,
+    most_severe,
     most_urgent_first,
 )
 
@@ -54,7 +55,20 @@ def test_order_of_events(events, expected):
 
 
 def test_without_events_nothing_is_first():
-    assert most_urgent_first([], lambda own: own) == []
+    assert most_urgent_first([], lambda own: own) == [] and most_severe([], str) is None
+
+
+@pytest.mark.parametrize(
+    "kinds, number",
+    [
+        (("Reboot", "FREEZE"), 0),
+        (("Freeze", "Reboot", "reboot"), 2),
+        ((ADVICE, "Freeze"), 1),
+        (("Hibernate", ADVICE), 1),
+    ],
+)
+def test_recovery_is_for_the_last_of_the_most_severe_events(kinds, number):
+    assert most_severe(enumerate(kinds), lambda each: each[1]) == (number, kinds[number])
 
 
 @pytest.mark.parametrize(
