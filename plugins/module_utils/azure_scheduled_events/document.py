@@ -184,23 +184,20 @@ def parse_document(text: str | bytes) -> EventDocument:
             doubtful[event.key] = None
         entries_of.setdefault(event.key, []).append(event)
     events = tuple(_merge_duplicates(same, notes) for same in entries_of.values())
-    return EventDocument(incarnation, events, notes.texts(), complete, None, tuple(doubtful))
+    return EventDocument(incarnation, events, tuple(notes.texts), complete, None, tuple(doubtful))
 
 
 class _Warnings:
     """Collects the first warnings, printable and each once, in the order in which they arose."""
 
     def __init__(self) -> None:
-        self._texts: dict[str, None] = {}
+        self.texts: dict[str, None] = {}
 
     def add(self, text: str) -> None:
-        if len(self._texts) < _MOST_WARNINGS:
-            self._texts[printable(_shortened(text, 1000))] = None
+        if len(self.texts) < _MOST_WARNINGS:
+            self.texts[printable(_shortened(text, 1000))] = None
         else:
-            self._texts[f"more than {_MOST_WARNINGS} defects; the others are not listed"] = None
-
-    def texts(self) -> tuple[str, ...]:
-        return tuple(self._texts)
+            self.texts[f"more than {_MOST_WARNINGS} defects; the others are not listed"] = None
 
 
 def _load(text: str | bytes) -> dict[str, Any]:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime
+from datetime import date
 from typing import Any
 
 from .options import as_list, parse_text
@@ -43,9 +43,7 @@ def parse_api_versions(value: Any) -> tuple[str, ...]:
         ValueError: the value is none of these.
     """
     # YAML reads a version without quotes as a date
-    texts = [
-        str(each) if isinstance(each, date) and not isinstance(each, datetime) else each for each in as_list(value)
-    ]
+    texts = [str(each) if isinstance(each, date) else each for each in as_list(value)]
     if not texts or not all(isinstance(each, str) and _API_VERSION.fullmatch(each) for each in texts):
         raise ValueError(f"expected an api-version such as 2020-07-01, or a list of some, not {value!r}")
     versions = tuple(dict.fromkeys(texts))
