@@ -20,6 +20,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     step_seconds,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
+    check_key,
     parse_choice,
     parse_event_types,
     parse_option,
@@ -176,11 +177,9 @@ def runs_for(found: t.Iterable[dict[str, t.Any]], events: t.Sequence[Event]) -> 
 
 
 def _run(entry: Entry) -> dict[str, t.Any]:
+    # the hook runner has further settings
     for key in entry.settings:
-        if key not in _RUN_SETTINGS:
-            raise ValueError(
-                f"{entry.where}: settings.{key} is a setting of the hook runner; remove it, or use the role hook_runner"
-            )
+        parse_option(f"{entry.where}: settings", key, partial(check_key, known=_RUN_SETTINGS, kind="setting"))
     timeout, types = entry.settings.get("timeout", _DEFAULT_SECONDS), entry.settings.get("types") or []
     seconds = parse_option(f"{entry.where}: settings.timeout", timeout, partial(parse_seconds, least=1, most=86400))
     return {

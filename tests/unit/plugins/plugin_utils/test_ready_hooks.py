@@ -101,9 +101,17 @@ def test_run_has_the_time_limit_of_its_settings(timeout, seconds):
     assert (run["seconds"], run["options"]) == (seconds, {})
 
 
-@pytest.mark.parametrize("settings", [{"needs": 5}, {"timeout": True}, {"types": 5}])
-def test_setting_that_a_run_cannot_obey_is_an_error(settings):
-    with pytest.raises(ValueError):
+@pytest.mark.parametrize(
+    "settings, problem",
+    [
+        ({"needs": 5}, "unknown setting 'needs'; there are: timeout, types"),
+        ({"timeut": 5}, "did you mean timeout[?]"),
+        ({"timeout": True}, "seconds"),
+        ({"types": 5}, "event type"),
+    ],
+)
+def test_setting_that_a_run_cannot_obey_is_an_error(settings, problem):
+    with pytest.raises(ValueError, match=problem):
         runs([{"use": "redis", "settings": settings}], "hooks")
 
 
