@@ -57,19 +57,12 @@ def vm_key(name: str) -> str:
 
 
 def is_same_vm(resource: str, name: str) -> bool:
-    """Return True if an entry of ``Resources`` is the VM of that name.
-
-    Letter case does not count. An empty name is that of no VM.
-    """
+    """Return True if an entry of ``Resources`` is the VM of that name, in any letter case; no VM has an empty one."""
     return bool(name) and vm_key(resource) == vm_key(name)
 
 
 def affects(event: ScheduledEvent, name: str | None) -> bool:
-    """Return True if the event affects the VM of that name.
-
-    Raises:
-        OwnNameUnknown: ``name`` is None or empty.
-    """
+    """Return True if the event affects the VM of that name; raise OwnNameUnknown if it is None or empty."""
     if not name:
         raise OwnNameUnknown()
     return any(is_same_vm(resource, name) for resource in event.resources)

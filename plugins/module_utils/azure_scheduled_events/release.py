@@ -53,6 +53,7 @@ UNKNOWN_SOURCE = "unknown_source"
 UNKNOWN_RESOURCE_TYPE = "unknown_resource_type"
 TYPES_DIFFER = "types_differ"
 OTHERS_AFFECTED = "others_affected"
+LEAVING = "leaving"
 UNKNOWN_VM = "unknown_vm"
 # an event with one of these is released by a person only
 UNKNOWN_VALUES = frozenset({UNKNOWN_STATUS, UNKNOWN_TYPE, UNKNOWN_SOURCE, UNKNOWN_RESOURCE_TYPE})
@@ -109,7 +110,7 @@ def obstacles(reports: Mapping[str, Report], without_report: str, releases_other
 
 
 def own_obstacles(report: Report, own_name: str | None, releases_others: bool) -> list[Obstacle]:
-    """Return why a VM that has no report of others must not approve the event now; OTHERS_AFFECTED is the last one.
+    """Return why a VM that has no report of others must not approve the event now; one about these is the last one.
 
     Args:
         report: of this VM. Its obstacle counts also if the event does not affect this VM, which sends the approval.
@@ -130,6 +131,11 @@ def own_obstacles(report: Report, own_name: str | None, releases_others: bool) -
     if not releases_others and names.keys() != {key}:
         listed = printable(", ".join(names.values()))
         found.append(Obstacle(OTHERS_AFFECTED, f"an approval would release other VMs too ({listed})"))
+    seen = report.sighting
+    absent = [name for vm, name in names.items() if seen and seen.listed and vm not in seen.named]
+    if releases_others and absent:
+        listed = printable(", ".join(absent))
+        found.append(Obstacle(LEAVING, f"the last document does not list {listed}; an approval may still release them"))
     return found
 
 

@@ -128,9 +128,9 @@ def test_keywords_of_the_timeline_are_documented() -> None:
 
 def test_reason_codes_are_documented() -> None:
     """Those of reasons.py, those of the helper that one host can have, and those of a policy and of a full /run."""
-    made = (reasons.leaving(""), reasons.held(""), reasons.hook_runs(""), reasons.paused(""))
+    made = (reasons.held(""), reasons.hook_runs(""), reasons.paused(""))
     named = [each for part in (reasons, release) for each in vars(part).values() if isinstance(each, release.Obstacle)]
-    used = {each.code for each in (*made, *named)} | release.UNKNOWN_VALUES | {release.OTHERS_AFFECTED}
+    used = {each.code for each in (*made, *named)} | release.UNKNOWN_VALUES | {release.OTHERS_AFFECTED, release.LEAVING}
     used |= {"no_rule", "not_approving", "delay", "time_left", "hook_waits"}
     assert set(column(GUIDE, "Reason codes", "code")) == used - {release.ALREADY_APPROVED.code}
 

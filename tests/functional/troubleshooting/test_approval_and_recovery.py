@@ -23,8 +23,7 @@ def test_event_of_policy_observe_is_approved_by_hand(section: Section, host: Dae
     host.start()
     event = azure.schedule("Reboot", id=section.event_id)
     host.wait_for(event, prepared="ok")
-    section.see(host.run)
-    section.see(host.run)
+    section.see_all(host.run)
     host.wait(azure.approvals)
 
 
@@ -34,8 +33,7 @@ def test_event_of_several_vms_is_approved_by_hand(section: Section, host: Daemon
     host.start()
     event = azure.schedule("Freeze", "vm1", "vm2", duration=5, id=section.event_id)
     host.wait_for(event, prepared="ok")
-    section.see(host.run)
-    section.see(host.run)
+    section.see_all(host.run)
     host.wait(azure.approvals)
 
 

@@ -29,7 +29,6 @@ def test_second_event_in_the_same_boot_runs_nothing_and_both_have_to_end(minion:
     assert {one["event_id"]: one["over"] for one in minion.call("status")["records"]} == {first: True, second: False}
     azure.cancel(second)
     assert minion.recover(second) == "recovered"
-    # the job is that of the Freeze, and the steps run for the most severe event
     assert minion.ran == ["prepare " + first, "recover " + first]
 
 

@@ -25,7 +25,6 @@ from azure_scheduled_events.release import (
     UNREADABLE,
     Obstacle,
     Report,
-    all_vms,
     own_obstacles,
 )
 from azure_scheduled_events.tracking import Sighting
@@ -201,8 +200,7 @@ class Approvals:
 
         1. The records are not on the disk, or the daemon is paused. An operator can force the approval.
         2. NotBefore has passed. This prevents only a repeated request.
-        3. The last document lacks a VM of the event that may not be gone.
-        4. The last poll or the last request failed, or fewer than two documents have come.
+        3. The last poll or the last request failed, or fewer than two documents have come.
         """
         if asked is None or not asked.force:
             if not self._records.is_durable:
@@ -212,9 +210,6 @@ class Approvals:
         event, failed = record.event, self._failed.get(record.key)
         if failed is not None and event.not_before is not None and event.seconds_left(now) <= 0:
             return reasons.NOT_BEFORE_PASSED
-        absent = _absent(self._sighting(record))
-        if absent:
-            return reasons.leaving(", ".join(absent))
         if self._unsure is not None:
             return self._unsure
         if not self._records.is_confirmed:
@@ -293,13 +288,6 @@ class Approvals:
             return Answer(True, "it will be approved when its preparation is done")
         text = record.approval_error or (reason.text if reason else "it waits for the records")
         return Answer(True, f"it is not approved yet: {text}; the daemon approves it as soon as it can", True)
-
-
-def _absent(sighting: Sighting | None) -> list[str]:
-    """Return the VMs of the event that the last document, which lists it, does not name."""
-    if sighting is None or not sighting.listed or not sighting.readable:
-        return []
-    return [name for key, name in all_vms([sighting.event.resources]).items() if key not in sighting.named]
 
 
 def _pause_after(failures: int, error: ImdsError, seconds_left: float) -> float:

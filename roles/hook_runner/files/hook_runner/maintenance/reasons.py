@@ -38,11 +38,6 @@ def paused(text: str) -> Obstacle:
     return Obstacle(PAUSED, text)
 
 
-def leaving(names: str) -> Obstacle:
-    """Return the obstacle of VMs that the last document does not name, and that are not gone."""
-    return Obstacle("leaving", f"the last document does not list {names}, but an approval may still release them")
-
-
 def with_failures(obstacle: Obstacle, failures: list[str]) -> Obstacle:
     """Return the obstacle of a failed preparation with the hooks that have failed."""
     return obstacle._replace(text=": ".join(filter(None, (obstacle.text, "; ".join(failures)))))

@@ -140,6 +140,13 @@ def test_own_obstacles_of_a_vm_that_the_event_does_not_affect_count(resources):
     assert "one_document" in own(*resources, obstacle=ONE_DOCUMENT, releases_others=True)
 
 
+def test_vm_that_the_last_document_lacks_is_not_released_by_a_word():
+    seen = report("vm1", "vm2")
+    seen = seen._replace(sighting=seen.sighting._replace(named=frozenset(["vm1"])))
+    assert [each.code for each in own_obstacles(seen, "vm1", releases_others=True)] == ["leaving"]
+    assert [each.code for each in own_obstacles(seen, "vm1", releases_others=False)] == ["others_affected"]
+
+
 @pytest.mark.parametrize("name", [None, ""])
 def test_own_obstacles_without_own_name_raise(name):
     with pytest.raises(OwnNameUnknown):
