@@ -146,7 +146,7 @@ def seconds_to_turn(resources: Iterable[str], own_name: str, takeover_after: flo
     seconds later. ``age`` is in seconds since the event was first seen.
     """
     turns = {vm: turn for turn, vm in enumerate(sorted(all_vms([resources])))}
-    turn = turns.get(vm_key(own_name))
+    turn = turns.get(vm_key(own_name)) if own_name else None
     return turn * takeover_after - age if turn else turn
 
 

@@ -276,7 +276,10 @@ def _plan_reads(
     ``involved`` has the hosts of each open event.
     """
     ends = before["began"] + limits.patience
-    undecided = [key for key in involved if key not in state["approved"] and _may_start(state, key)]
+    known = [event for own in state["events"].values() for event in own.values()]
+    # of no other status: nothing prepares for it, and nothing approves it
+    odd = {event["key"] for event in known if event["status"] != "Scheduled"}
+    undecided = [key for key in involved if key not in state["approved"] and key not in odd and _may_start(state, key)]
     shortest = limits.patience / _ROUNDS
     length = max(DECISION_ROUND if undecided else LONGEST_ROUND, shortest)
     has_changed = _outline(before) != _outline(state)

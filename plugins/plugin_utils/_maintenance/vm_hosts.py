@@ -50,7 +50,7 @@ def sighting_of(listings: t.Sequence[t.Mapping[str, t.Any] | None], also: t.Iter
     event = ScheduledEvent(
         last["event_id"],
         last["event_type"] or "",
-        next((each["status"] for each in known if each["status"] == "Started"), last["status"]),
+        next((each["status"] for each in known if each["status"] == "Started"), last["status"] or ""),
         tuple(all_vms([*(each["resources"] for each in known), also]).values()),
         last.get("resource_type"),
         None,

@@ -187,9 +187,11 @@ def test_event_that_has_started_on_one_host_is_not_approved():
     assert state["decisions"] == [] and not state["over"]
 
 
-def test_event_with_an_unknown_status_is_not_approved():
-    state = after(result_of("vm1", event_of()), result_of("vm2", event_of(status="Paused")))
-    assert state["decisions"] == [] and "'Paused' is unknown" in withheld(state)
+@pytest.mark.parametrize("status", ["Paused", None])
+def test_event_with_an_unknown_status_is_not_approved(status):
+    state = after(*(result_of(vm, event_of(status=status)) for vm in ("vm1", "vm2")))
+    assert state["decisions"] == [] and f"status {status or ''!r} is unknown" in withheld(state)
+    assert all(each["wait_for"] != "prepared" for each in state["read"].values())
 
 
 def test_event_of_one_vm_is_left_to_its_hook_runner():
