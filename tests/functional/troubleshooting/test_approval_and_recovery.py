@@ -21,8 +21,7 @@ def test_event_of_policy_observe_is_approved_by_hand(section: Section, host: Dae
     host.hook(DRAIN, "rm -f /srv/ready")
     host.config = {"policy": "observe"}
     host.start()
-    event = azure.schedule("Reboot", id=section.event_id)
-    host.wait_for(event, prepared="ok")
+    host.wait_for(azure.schedule("Reboot", id=section.event_id), prepared="ok")
     section.see_all(host.run)
     host.wait(azure.approvals)
 
@@ -31,8 +30,7 @@ def test_event_of_policy_observe_is_approved_by_hand(section: Section, host: Dae
 def test_event_of_several_vms_is_approved_by_hand(section: Section, host: DaemonHost, azure: Azure) -> None:
     host.hook(DRAIN, "rm -f /srv/ready")
     host.start()
-    event = azure.schedule("Freeze", "vm1", "vm2", duration=5, id=section.event_id)
-    host.wait_for(event, prepared="ok")
+    host.wait_for(azure.schedule("Freeze", "vm1", "vm2", duration=5, id=section.event_id), prepared="ok")
     section.see_all(host.run)
     host.wait(azure.approvals)
 
@@ -41,8 +39,7 @@ def test_event_of_several_vms_is_approved_by_hand(section: Section, host: Daemon
 def test_event_with_a_failed_hook_is_approved_by_force(section: Section, host: DaemonHost, azure: Azure) -> None:
     host.hook(DRAIN, 'echo "lb1.example.com: connection refused" >&2', "exit 1")
     host.start()
-    event = azure.schedule("Reboot", id=section.event_id, source="User")
-    host.wait_for(event, prepared="failed")
+    host.wait_for(azure.schedule("Reboot", id=section.event_id, source="User"), prepared="failed")
     section.see(host.run, 1)
     section.see(host.run)
     section.see(host.run, 1)
@@ -72,7 +69,7 @@ def test_refused_approval_is_repeated_until_it_is_accepted(section: Section, hos
     host.wait_for(event, approval="refused")
     azure.advance(2)
     host.wait(lambda: len(azure.requests("POST")) == 2)
-    host.wait_for(event, approval="refused")
+    host.wait_for(event, reason_code="request_waits")
     section.see(host.run, 1)
     azure.heal()
     host.run(f"azure-scheduled-events approve {event}")

@@ -34,8 +34,7 @@ def test_daemon_with_a_misspelt_key_starts_after_the_remedy(section: Section, ho
 def test_hook_that_is_not_executable_runs_after_the_remedy(section: Section, host: DaemonHost, azure: Azure) -> None:
     host.hook(DRAIN, "rm -f /srv/ready", mode=0o644)
     host.start()
-    event = azure.schedule("Reboot", id=section.event_id)
-    host.wait_for(event, prepared="ok")
+    host.wait_for(azure.schedule("Reboot", id=section.event_id), prepared="ok")
     section.see(host.run)
     section.see(host.run)
     section.see(host.run)
@@ -113,14 +112,12 @@ def test_started_event_has_emergency_hooks_only(section: Section, host: DaemonHo
     host.hook(DRAIN, "rm -f /srv/ready")
     host.hook("emergency/10-drain", "rm -f /srv/ready")
     host.start()
-    event = azure.schedule("Reboot", id=section.event_id, starts="hardware_failure")
-    host.wait_for(event, prepared="none")
+    host.wait_for(azure.schedule("Reboot", id=section.event_id, starts="hardware_failure"), prepared="none")
     section.see(host.run)
 
 
 def next_event_is_prepared(host: DaemonHost, azure: Azure, *resources: str) -> None:
-    event = azure.schedule("Reboot", *resources)
-    host.wait_for(event, prepared="ok")
+    host.wait_for(azure.schedule("Reboot", *resources), prepared="ok")
 
 
 @pytest.mark.symptom("A hook reaches its time limit")
