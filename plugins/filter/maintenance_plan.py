@@ -51,8 +51,8 @@ _value:
   description:
     - C(events) is a list of dictionaries, one for each due event in the order of urgency, as the README of the role
       describes them.
-    - C(hosts) has for each host its C(events) in this run, C(prepares), and C(ends_at), the time in ISO 8601 UTC by
-      which its preparation has to end, or null.
+    - C(hosts) has for each host its C(events) in this run, C(prepares_for), the keys of those for which it prepares,
+      and C(ends_at), the time in ISO 8601 UTC by which its preparation has to end, or null.
     - C(yields_at) is the time at which the first waiting event no longer waits, or null. C(patience) are the seconds
       that the run may wait for the end of the events.
     - C(table) is the plan as a list of lines.

@@ -73,7 +73,9 @@ options:
     type: dict
     default: {}
   release_others:
-    description: Whether to approve events that also affect other VMs. The approval releases these VMs too.
+    description:
+      - Whether to approve events that also affect other VMs. The approval releases these VMs too.
+      - An event of which the second document lacks a VM of the first one is not approved.
     type: bool
     default: false
   receipts:
@@ -172,7 +174,8 @@ approvals:
         - V(already_approved) if there is a receipt, V(started) if the event has started.
         - V(not_found) if IMDS lists no such event, V(not_selected) if other options exclude an event of O(event_ids),
           V(not_due) if the policy does not approve it now, or the event itself does not permit it.
-        - V(others_affected) if it needs O(release_others). The module fails if the event is one of O(event_ids).
+        - V(others_affected) if it needs O(release_others), or if one of its VMs may have left it. The module fails if
+          it is one of O(event_ids).
         - V(failed) if IMDS did not accept the approval. The module fails.
       type: str
       sample: approved

@@ -30,6 +30,8 @@ NOT_FOUND = "not_found"
 NOT_SELECTED = "not_selected"
 NOT_DUE = "not_due"
 FAILED = "failed"
+# what to do about an obstacle that concerns other VMs
+_REMEDIES = {release.OTHERS_AFFECTED: ", which needs release_others", release.LEAVING: "; read the events again"}
 
 
 class ApprovalOutcome(NamedTuple):
@@ -143,8 +145,8 @@ def _plan_event(
     decision = _decision(event, document, criteria)
     if decision.code is not None:
         return planned(NOT_DUE, decision.reason)
-    if found and found[-1].code == release.OTHERS_AFFECTED:
-        return planned(release.OTHERS_AFFECTED, f"{found[-1].text}, which needs release_others")
+    if found and found[-1].code in _REMEDIES:
+        return planned(release.OTHERS_AFFECTED, found[-1].text + _REMEDIES[found[-1].code])
     return planned(APPROVE, decision.reason)
 
 
@@ -158,7 +160,7 @@ def _blocked_by_event(found: list[Obstacle], criteria: ApprovalCriteria) -> str 
         if obstacle.code in UNKNOWN_VALUES - {UNKNOWN_STATUS}:
             if not is_decided:
                 return f"{obstacle.text}, and neither event_ids nor types selects it"
-        elif obstacle.code != release.OTHERS_AFFECTED:
+        elif obstacle.code not in _REMEDIES:
             return obstacle.text
     return None
 

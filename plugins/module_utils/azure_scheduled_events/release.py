@@ -134,8 +134,7 @@ def own_obstacles(report: Report, own_name: str | None, releases_others: bool) -
     seen = report.sighting
     absent = [name for vm, name in names.items() if seen and seen.listed and vm not in seen.named]
     if releases_others and absent:
-        listed = printable(", ".join(absent))
-        found.append(Obstacle(LEAVING, f"the last document does not list {listed}; an approval may still release them"))
+        found.append(Obstacle(LEAVING, f"it may affect {printable(', '.join(absent))}, which its last document lacks"))
     return found
 
 

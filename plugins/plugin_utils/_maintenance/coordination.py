@@ -276,10 +276,10 @@ def _plan_reads(
     ``involved`` has the hosts of each open event.
     """
     ends = before["began"] + limits.patience
-    known = [event for own in state["events"].values() for event in own.values()]
-    # of no other status: nothing prepares for it, and nothing approves it
-    odd = {event["key"] for event in known if event["status"] != "Scheduled"}
-    undecided = [key for key in involved if key not in state["approved"] and key not in odd and _may_start(state, key)]
+    listed = [event for own in state["events"].values() for event in own.values()]
+    # nothing prepares for an event of another status, and nothing approves it
+    other = {event["key"] for event in listed if event["is_over"] or event["status"] != "Scheduled"}
+    undecided = [key for key in involved if key not in state["approved"] and key not in other]
     shortest = limits.patience / _ROUNDS
     length = max(DECISION_ROUND if undecided else LONGEST_ROUND, shortest)
     has_changed = _outline(before) != _outline(state)
@@ -301,9 +301,11 @@ def _plan_reads(
         is_prepared = all(_is_settled(state["events"][name].get(key)) for key in wanted if key in undecided)
         goal = "nothing" if confirms else "recovered" if is_prepared else "prepared"
         reads[name] = _read(goal, wanted, state["round_ends"])
-    # hosts that have prepared, or wait for the end, do not delay the decision about the others
+    # hosts that have prepared, or wait for the end, do not delay the decision about the others; a host that does not
+    # list what the others name may never do so
     preparing = {name: each for name, each in reads.items() if each["wait_for"] == "prepared"}
-    state["read"] = preparing or reads
+    awaited = any(key in state["events"][name] for name in preparing for key in undecided)
+    state["read"] = preparing if awaited else reads
 
 
 def _is_settled(event: Variables | None) -> bool:

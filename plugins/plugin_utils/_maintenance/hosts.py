@@ -289,7 +289,7 @@ class MaintenanceHost:
     def _has_to_prepare(self) -> bool:
         """True if the plan says so; a run that only recovers has no plan."""
         if "hosts" in self._plan:
-            return bool(self._plan["hosts"].get(self.name, {}).get("prepares"))
+            return bool(self._plan["hosts"].get(self.name, {}).get("prepares_for"))
         return any(event["status"] != "Started" for event in self._events_read())
 
     def awaits(self) -> str:

@@ -114,11 +114,11 @@ class MaintenancePlan:
 
     def _of_host(self, host: MaintenanceHost) -> dict[str, t.Any]:
         own = self._own_events(host)
-        prepares = [event for event in own if event["action"] != NO_PREPARATION]
+        prepares = _to_prepare(own)
         ends = [event["begin_by"] for event in prepares] if self._limits.deadline else []
         return {
             "events": [event["key"] for event in own],
-            "prepares": bool(prepares),
+            "prepares_for": [event["key"] for event in prepares],
             "types": self._types[host.name],
             "ends_at": _as_text(min(ends)) if ends else None,
             "starts_at": {event["key"]: _as_text(event["starts_at"]) for event in own},
@@ -134,12 +134,10 @@ class MaintenancePlan:
 
     def _types_of(self, host: MaintenanceHost) -> list[str]:
         """Return the types of the events for which the host prepares, as it lists them: its tasks get these."""
-        planned = ((event, host.type_of(event["key"])) for event in self._own_events(host))
+        planned = ((event, host.type_of(event["key"])) for event in _to_prepare(self._own_events(host)))
         own = [dict(event, event_type=kind) for event, kind in planned if kind is not None]
         # ready hooks get the most urgent event, and tasks get all
-        if host.has_ready_hooks:
-            return [event["event_type"] for event in _most_urgent_first(own)[:1]]
-        return sorted({event["event_type"] for event in own if event["action"] != NO_PREPARATION})
+        return sorted({event["event_type"] for event in (_most_urgent_first(own)[:1] if host.has_ready_hooks else own)})
 
     def _due_events(self) -> list[_Planned]:
         """Return the due events, first those that no limit holds, and all of these in the order of their urgency."""
@@ -253,20 +251,26 @@ class MaintenancePlan:
             why_not = "it is too late to prepare"
         else:
             reports, _hosts = reports_by_vm(
-                self._owners, {host.name: self._report(host, event["key"]) for host in self._hosts}, None
+                self._owners, {host.name: self._report(host, event) for host in self._hosts}, None
             )
             why_not = "; ".join(map(str, obstacles(reports, "no host of this play is known to be this VM")))
         return {"approve": not why_not, "why_not": why_not}
 
-    def _report(self, host: MaintenanceHost, key: str) -> Report:
-        """Return what the host will say about the event of this key if it prepares as planned."""
-        sighting = sighting_of(host.listings(key))
+    def _report(self, host: MaintenanceHost, event: _Planned) -> Report:
+        """Return what the host will say about the event if it prepares as planned."""
+        sighting = sighting_of(host.listings(event["key"]))
+        if event["action"] == NO_PREPARATION:
+            return Report(sighting, True)  # what prevents the preparation is the reason
         text = "" if host.has_preparation else "it has no preparation"
         if sighting is not None and not text:
             kind = sighting.event.event_type
             if not any(counts_for(done, kind) for done in self._types[host.name]):
                 text = f"its preparation does not count for {kind}"
         return Report(sighting, True, Obstacle("not_prepared", text) if text else None)
+
+
+def _to_prepare(events: t.Iterable[_Planned]) -> list[_Planned]:
+    return [event for event in events if event["action"] != NO_PREPARATION]
 
 
 def _most_urgent_first(events: t.Iterable[_Planned]) -> list[_Planned]:

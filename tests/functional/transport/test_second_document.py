@@ -74,7 +74,7 @@ def test_event_is_approved_after_a_second_document(
         (None, ["vm1", "vm2"], ["vm1"], "others_affected"),
         (FOR_BOTH, ["vm1", "vm2", "vm3"], ["vm1", "vm2"], "not_due"),
         (FOR_BOTH, ["vm1", "vm2"], ["vm1", "vm3"], "not_due"),
-        (FOR_BOTH, ["vm1", "vm2"], ["vm1"], "not_due"),
+        (FOR_BOTH, ["vm1", "vm2"], ["vm1"], "others_affected"),
     ],
 )
 def test_one_document_without_another_vm_does_not_release_it(

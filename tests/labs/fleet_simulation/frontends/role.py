@@ -108,7 +108,7 @@ class Role:
         """Prepare a host, or fail, or lose it."""
         own = variables["maintenance__plan"]["hosts"][name]
         chance = self._world.chance.random()
-        if "note" not in variables.get("maintenance__note", {}) or not own["prepares"] or chance < IS_LOST:
+        if "note" not in variables.get("maintenance__note", {}) or not own["prepares_for"] or chance < IS_LOST:
             return
         if chance < IS_LOST + FAILS:
             variables["maintenance__prepared"] = {"why_not": "no luck"}

@@ -124,12 +124,9 @@ def test_type_in_another_letter_case_is_the_known_one(types):
 @pytest.mark.parametrize(
     "types, events, expected",
     [
-        (None, ["Reboot"], True),
-        (None, ["Hibernate"], True),
         (None, ["SpotRebalanceRecommendation"], False),
         (None, ["SpotRebalanceRecommendation", "Freeze"], True),
         (["SpotRebalanceRecommendation"], ["spotrebalancerecommendation"], True),
-        (["Redeploy", "Freeze"], ["Reboot"], False),
         (["Redeploy", "Freeze"], ["Reboot", "FREEZE"], True),
         (["Redeploy"], [], True),
     ],

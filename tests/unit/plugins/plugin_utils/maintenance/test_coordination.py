@@ -194,6 +194,12 @@ def test_event_with_an_unknown_status_is_not_approved(status):
     assert all(each["wait_for"] != "prepared" for each in state["read"].values())
 
 
+def test_host_that_never_lists_the_event_of_others_does_not_keep_the_run_from_its_end():
+    state = after(result_of("vm1", event_of()), result_of("vm2"))
+    assert set(state["read"]) == {"h1", "h2"}
+    assert next_state(state, {"h1": result_of("vm1"), "h2": result_of("vm2")}, 15.0, LIMITS)["over"]
+
+
 def test_event_of_one_vm_is_left_to_its_hook_runner():
     state = after(result_of("vm1", event_of(resources=["vm1"])), result_of("vm2"))
     assert state["decisions"] == [] and "the policy of its hook runner decides" in withheld(state)

@@ -189,7 +189,7 @@ def test_event_without_vms_is_not_approved():
 
 def test_event_that_waits_for_a_later_run_is_not_approved():
     waiting = {"event_id": "Ab-1", "event_type": "Reboot", "action": "wait", "why": "too many"}
-    plan = {"events": [waiting], "hosts": {"a": {"prepares": True}, "b": {"prepares": False}}}
+    plan = {"events": [waiting], "hosts": {"a": {"prepares_for": ["ab-1"]}, "b": {"prepares_for": []}}}
     other = {"maintenance__info": prepared("vm2")["maintenance__info"], "maintenance__plan": plan}
     (decision,) = decisions(a=prepared("vm1", plan=plan), b=other)
     assert (decision["approve"], decision["code"]) == (False, "waiting") and "too many" in decision["why_not"]
@@ -199,7 +199,7 @@ def test_event_that_waits_for_a_later_run_is_not_approved():
 
 def test_host_that_the_plan_does_not_prepare_has_not_failed():
     late = {"event_id": "Ab-1", "event_type": "Reboot", "action": "no_preparation", "why": "too late"}
-    plan = {"events": [late], "hosts": {"a": {"prepares": False}}}
+    plan = {"events": [late], "hosts": {"a": {"prepares_for": []}}}
     host = recovered("vm1", prepared={}, plan=plan)
     assert problem(a=host) == "" and report(a=host)["a"]["outcome"] == "unprepared"
     (decision,) = decisions(a=host)

@@ -145,7 +145,7 @@ def test_host_whose_state_is_unknown_counts(lost):
 def test_started_event_counts_and_needs_no_preparation():
     started = event("B", "b", status="Started", not_before=None)
     assert actions(fleet(A, started), at_most=1) == {"B": ("no_preparation", "started"), "A": FULL}
-    assert plan(fleet(started)).hosts()["b"]["prepares"] is False
+    assert plan(fleet(started)).hosts()["b"]["prepares_for"] == []
 
 
 def test_hosts_outside_of_the_group_do_not_count():
@@ -192,11 +192,11 @@ def test_unknown_fault_domain_is_one_of_its_own():
 def test_preparation_ends_at_the_deadline_and_does_not_begin_after_it():
     hosts = fleet(A, event("A2", "a", minute=14))
     own = plan(hosts, deadline=60).hosts()["a"]
-    assert own["prepares"] and own["ends_at"] == "2026-11-22T12:13:00.000000Z"
+    assert own["prepares_for"] and own["ends_at"] == "2026-11-22T12:13:00.000000Z"
     assert plan(hosts).hosts()["a"]["ends_at"] is None
     late = actions(hosts, deadline=14 * 60 - 20)
     assert late == {"A2": ("no_preparation", "deadline"), "A": TAKEN}
-    assert plan(hosts, deadline=15 * 60).hosts()["a"]["prepares"] is False
+    assert plan(hosts, deadline=15 * 60).hosts()["a"]["prepares_for"] == []
 
 
 def test_wrong_date_of_one_host_makes_no_event_late():
@@ -210,7 +210,7 @@ def test_hosts_of_a_waiting_event_do_not_take_part():
     assert [own[name]["events"] for name in "abcd"] == [["a"], [], [], []]
     # but a host that an earlier run has prepared remains prepared
     own = plan(fleet(event("A", "a", "d"), pair, b={"note": [pair]}, a={"note": [A]}), at_most=2).hosts()
-    assert own["b"]["prepares"] and own["c"]["events"] == []
+    assert own["b"]["prepares_for"] and own["c"]["events"] == []
 
 
 def test_waves_are_in_the_order_of_urgency():
@@ -232,6 +232,15 @@ def test_event_with_an_unknown_value_will_not_be_approved(name, value):
     (planned,) = plan(fleet(dict(A, **{name: value}))).events
     assert not planned["approve"] and f"{value!r} is unknown" in planned["why_not"]
     assert planned["action"] == ("no_preparation" if name == "status" else "prepare")
+
+
+def test_ready_hooks_prepare_only_for_events_that_the_plan_prepares():
+    odd = event("O", "a", event_type="Freeze", status="Paused")
+    hosts = {"a": host("a", odd, event("R", "a", event_type="Redeploy", minute=20))}
+    hosts["a"]["maintenance__check"]["ready_hooks"] = True
+    own = plan(hosts).hosts()["a"]
+    assert (own["prepares_for"], own["types"]) == (["r"], ["Redeploy"])
+    assert sorted(each["why_not"] for each in plan(hosts).events) == ["", "its status 'Paused' is unknown"]
 
 
 def test_event_that_one_host_lists_as_started_is_started_for_all():
@@ -257,7 +266,7 @@ def test_host_with_a_wrong_resource_id_prepares_without_an_approval():
     hosts["a"]["maintenance__check"]["arm"] = {"vm": "other"}
     (planned,) = plan(hosts).events
     assert (planned["hosts"], planned["approve"]) == (["a"], False) and planned["why_not"].startswith("a: no host")
-    assert plan(hosts).hosts()["a"]["prepares"]
+    assert plan(hosts).hosts()["a"]["prepares_for"]
 
 
 def test_preparation_for_a_freeze_does_not_count_for_a_later_terminate():
