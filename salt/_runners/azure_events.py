@@ -1,18 +1,18 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Show and control the maintenance engine of this master.
+"""Show and control the maintenance engine of this master, and push what beacons report.
 
 .. versionadded:: 0.1.0
 
-The functions send requests to the engine ``azure_events`` over the master's bus. The engine runs if
-the master's configuration has
+All functions but :py:func:`push` send requests to the engine ``azure_events`` over the master's bus. The
+engine runs if the master's configuration has
 
 .. code-block:: yaml
 
     engines:
       - azure_events: {}
 
-All functions but :py:func:`fleet` return ``rows``, one for each event and VM. A row has ``event_id``,
+All of these but :py:func:`fleet` return ``rows``, one for each event and VM. A row has ``event_id``,
 ``event_type``, ``not_before``, ``vm``, ``minion``, ``prepared`` (the state of the minion's own
 record), ``approved``, ``waiting_for``, ``withheld`` (why the event is not approved) and ``why_not``
 (why this VM is not ready). All answers of the engine also have ``problem``, which prevents the engine
@@ -26,15 +26,17 @@ A function that fails returns ``error`` and the ``retcode`` 1, with which ``salt
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import uuid
 
 import salt.utils.event
+import salt.utils.http
 import salt.utils.user
 
 try:
-    from azure_events_engine import signature, text_table
+    from azure_events_engine import beacon_report, signature, text_table
     from azure_events_engine.engine import REPLY, REQUEST
 
     MISSING = None
@@ -193,6 +195,32 @@ def release(event_id):
         salt-run azure_events.release C7061BAC-AFDC-4513-B24B-AA5F13A16123
     """
     return _request("release", event_id)
+
+
+def push(url, header_file, report):
+    """Push a change that a beacon reports to Event-Driven Ansible.
+
+    The function tries once. ``salt://reactor/azure_events_push.sls`` calls it.
+
+    Args:
+        url: of the endpoint.
+        header_file: path of a file with a header in each line, such as the bearer token.
+        report: the data of the beacon's event: as JSON, or as the dictionary that ``salt-run`` makes of it.
+
+    Returns:
+        The answer of ``salt.utils.http.query``; an empty dictionary for a report that is not of a change.
+
+    CLI Example:
+
+    .. code-block:: bash
+
+        salt-run azure_events.push https://eda.example.com:5000/endpoint /etc/salt/azure_events_push.headers "$REPORT"
+    """
+    change = beacon_report.change_of(report if isinstance(report, dict) else json.loads(report))
+    if change is None:
+        return {}
+    data = json.dumps(change)
+    return salt.utils.http.query(url, method="POST", header_file=header_file, data=data, opts=__opts__, node="master")
 
 
 def _request(do, event_id=None, force=False):

@@ -14,7 +14,7 @@ from support.ready_hooks.web_server import Request, WebServer
 from support.salt.azure import Azure
 from support.salt.cluster import TREE, Cluster, cluster
 from support.salt.salt_installation import SaltInstallation
-from support.salt.tree_minion import MINION_DIRS, StepLog
+from support.salt.tree_minion import MASTER_DIRS, MINION_DIRS, StepLog
 from support.wait import wait_until
 
 pytestmark = [pytest.mark.all, pytest.mark.xdist_group("reactor")]
@@ -53,7 +53,7 @@ def here(
         {"salt/beacon/*/azure_events/*": [one_vm, str(folder / HINT), str(folder / PUSH)]},
         {"salt/azure_events/*/*": [str(folder / NOTIFY)]},
     ]
-    with cluster(installation, reactor=reactor) as made:
+    with cluster(installation, reactor=reactor, **MASTER_DIRS) as made:
         beacons = {"azure_events": [{"interval": 1}]}
         minion = made.minion("vm1", azure_events={"endpoint": azure.endpoints["vm1"]}, beacons=beacons, **MINION_DIRS)
         made.master.set_pillar(vm1=StepLog(minion).pillar())

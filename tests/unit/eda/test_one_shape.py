@@ -9,9 +9,11 @@ import json
 from typing import Any
 
 import jinja2
+import pytest
 import yaml
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.event_filter import EventFilter
 
+from azure_events_engine.beacon_report import change_of
 from azure_scheduled_events.document import parse_document
 from azure_scheduled_events.hook_input import HookInput
 from ready_hooks.core.event import from_environment
@@ -47,14 +49,18 @@ def read(delivery: Any) -> dict[str, Any]:
 
 
 def reacted(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of the request that the reactor file makes of a beacon's data."""
+    """Return the arguments of the runner that the reactor file makes of a beacon's data."""
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined)
     environment.filters["json"] = json.dumps
     (state,) = yaml.safe_load(environment.from_string(REACTOR.read_text()).render(data=data)).values()
     given: dict[str, Any] = {}
-    for argument in state["runner.http.query"][0]["args"]:
+    for argument in state["runner.azure_events.push"][0]["args"]:
         given.update(argument)
     return given
+
+
+def pushed_by_salt(data: dict[str, Any]) -> dict[str, Any] | None:
+    return change_of(json.loads(reacted(data)["report"]))
 
 
 def of_salt(**more: Any) -> dict[str, Any]:
@@ -73,7 +79,7 @@ def test_notify_and_salt_report_an_event_in_the_same_shape() -> None:
     (event,) = parse_document(json.dumps({"Events": [LISTED]})).events
     about = from_environment(HookInput(event.as_dict(), "prepare", "vm1").variables())
     pushed = read(json.loads(json.dumps(stage_record(Occurrence(about, 0.0, None, ()), 0.0))))
-    salt = read(reacted(of_salt())["data"])
+    salt = read(pushed_by_salt(of_salt()))
     assert set(pushed["scheduled_event"]) == set(salt["scheduled_event"])
     for each, by in ((pushed, "notify"), (salt, "salt")):
         got = each["scheduled_event"]
@@ -100,25 +106,30 @@ def test_end_of_a_preempt_that_salt_pushes_is_news_although_the_vm_does_not_retu
         ("minion2", "vm2", "gone"),
     ):
         data = of_salt(**evicted, id=minion, resource_name=name, change=change)
-        got = received.apply({"payload": reacted(data)["data"]}, {})
+        got = received.apply({"payload": pushed_by_salt(data)}, {})
         assert isinstance(got, dict)
         news.append((got["scheduled_event"]["reporter"], got["scheduled_event"]["is_news"]))
     assert news == [("vm1", True), ("vm2", False), ("vm2", True)]
 
 
 def test_report_of_salt_without_the_name_of_the_vm_has_the_id_of_the_minion() -> None:
-    got = read(reacted(of_salt(resource_name=None))["data"])
+    got = read(pushed_by_salt(of_salt(resource_name=None)))
     assert got["scheduled_event"]["reporter"] == "minion1"
 
 
 def test_report_of_salt_whose_list_of_vms_is_omitted_selects_no_host() -> None:
     data = of_salt(resources_omitted=9000, cut=["description"])
     del data["resources"]
-    got = read(reacted(data)["data"])
+    got = read(pushed_by_salt(data))
     assert got["scheduled_event"]["hosts"] == [] and got["meta"]["hosts"] == ["!all"]
+
+
+@pytest.mark.parametrize("other", [{"change": "problem"}, {"change": ""}, {"event_id": None}])
+def test_report_of_salt_without_a_change_is_not_pushed(other: dict[str, Any]) -> None:
+    assert change_of(of_salt(**other)) is None
 
 
 def test_reactor_has_no_secret_in_the_arguments_of_its_runner() -> None:
     """Arguments are on the event bus of the master."""
     given = reacted(of_salt())
-    assert set(given) == {"url", "method", "header_file", "data"} and given["url"].startswith("https:")
+    assert set(given) == {"url", "header_file", "report"} and given["url"].startswith("https:")
