@@ -7,8 +7,6 @@ It needs the standard library only: the ready hook notify has a link to this fil
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -51,11 +49,3 @@ def change_record(
         "resource_id": resource_id,
         "other_events": [dict(each) for each in other_events],
     }
-
-
-def content_id(*content: object) -> str:
-    """Return an id that depends on the content only, so that a repeated delivery has the same.
-
-    The id has 32 hexadecimal digits. The content consists of the JSON values that make the change unique.
-    """
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()[:32]

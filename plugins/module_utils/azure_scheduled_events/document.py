@@ -15,6 +15,7 @@ from typing import Any, Mapping, NamedTuple
 
 from .errors import ImdsUnreadable
 from .event_types import EVENT_TYPES
+from .options import usual_spelling
 from .printable import escape_surrogates, printable
 from .timestamps import as_utc_text, parse_not_before
 
@@ -23,6 +24,8 @@ API_VERSION = "2020-07-01"
 EVENT_STATUSES = ("Scheduled", "Started")
 EVENT_SOURCES = ("Platform", "User")
 RESOURCE_TYPES = ("VirtualMachine",)
+# values by member of an event in JSON
+_KNOWN = {"event_type": EVENT_TYPES, "status": EVENT_STATUSES, "resource_type": RESOURCE_TYPES, "source": EVENT_SOURCES}
 # characters; those of Azure have 36
 _LONGEST_ID = 200
 # What 8 MiB hold is read within a second: each entry and name costs time, also where it is malformed, and so does each
@@ -95,27 +98,35 @@ class ScheduledEvent(NamedTuple):
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> ScheduledEvent:
-        """Return the event of a value of :meth:`as_dict`.
+    def from_json(cls, data: Any, name: str = "event") -> ScheduledEvent:
+        """Return the event of JSON values in the form of :meth:`as_dict`, whoever wrote them.
+
+        Known values may have any letter case. A member that can be None may be missing; others are ignored.
 
         Raises:
-            ValueError: a field is missing or unknown, or its value cannot be used.
+            ValueError: a value cannot be used; the message begins with ``name``.
         """
-        try:
-            not_before, unreadable = parse_not_before(data["not_before"])
-            if unreadable:
-                raise ValueError(f"not a stored event: {unreadable}")
-            fields = dict(data)
-            duration = fields.pop("duration_seconds")
-            fields.update(
-                event_id=str(data["event_id"]),
-                resources=tuple(map(str, data["resources"])),
-                not_before=not_before,
-                duration=None if duration is None else timedelta(seconds=duration),
-            )
-            return cls(**fields)
-        except (TypeError, KeyError, AttributeError, OverflowError) as error:
-            raise ValueError(f"not a stored event: {type(error).__name__} {error}") from None
+        if not isinstance(data, Mapping):
+            raise ValueError(f"{name}: not an object")
+        about = name + ": "
+        defects = _Warnings()
+        values: dict[str, Any] = {}
+        for member in ("event_id", "description", *_KNOWN):
+            value = _text(data, member, about, defects)
+            values[member] = usual_spelling(value or "", _KNOWN.get(member, ())) or value
+        if not (values["event_id"] or "").strip():
+            values["event_id"] = None
+        for member in ("event_id", "event_type", "status"):
+            if values[member] is None:
+                defects.add(f"{about}{member} is missing")
+        values["resources"], _readable = _resources(data.get("resources"), about + "resources", defects)
+        values["duration"] = _duration(data.get("duration_seconds"), about + "duration_seconds", defects)
+        values["not_before"], unreadable = parse_not_before(data.get("not_before"))
+        if unreadable:
+            defects.add(about + "not_before is not a time in ISO 8601")
+        for defect in defects.texts:
+            raise ValueError(defect)
+        return cls(**values)
 
 
 class EventDocument(NamedTuple):
@@ -237,7 +248,9 @@ def _event(entry: Any, index: int, notes: _Warnings) -> tuple[ScheduledEvent, bo
         notes.add(about + warning)
     if not_before is None and not warning and status == "Scheduled":
         notes.add(about + "is Scheduled without NotBefore; it counts as due now")
-    resources, readable = _resources(entry.get("Resources"), about, notes)
+    resources, readable = _resources(entry.get("Resources"), about + "Resources", notes)
+    if readable and not resources:
+        notes.add(about + "Resources is empty")
     event = ScheduledEvent(
         event_id=event_id,
         event_type=_known_value(entry, "EventType", EVENT_TYPES, about, notes) or "",
@@ -247,7 +260,7 @@ def _event(entry: Any, index: int, notes: _Warnings) -> tuple[ScheduledEvent, bo
         not_before=not_before,
         description=_text(entry, "Description", about, notes),
         source=_known_value(entry, "EventSource", EVENT_SOURCES, about, notes, optional=True),
-        duration=_duration(entry.get("DurationInSeconds"), about, notes),
+        duration=_duration(entry.get("DurationInSeconds"), about + "DurationInSeconds", notes),
     )
     return event, readable
 
@@ -281,12 +294,10 @@ def _known_value(
         if not optional:
             notes.add(f"{about}no {name}")
         return None
-    folded = value.strip().casefold()
-    for candidate in known:
-        if candidate.casefold() == folded:
-            return candidate
-    notes.add(f"{about}unknown {name} {value!r}")
-    return value
+    usual = usual_spelling(value.strip(), known)
+    if usual is None:
+        notes.add(f"{about}unknown {name} {value!r}")
+    return usual or value
 
 
 def _text(entry: dict[str, Any], name: str, about: str, notes: _Warnings) -> str | None:
@@ -302,20 +313,18 @@ def _text(entry: dict[str, Any], name: str, about: str, notes: _Warnings) -> str
 def _resources(value: Any, about: str, notes: _Warnings) -> tuple[tuple[str, ...], bool]:
     """Return the names of the VMs, and whether all of them are readable; an empty list is."""
     if isinstance(value, str):
-        notes.add(about + "Resources is a single name, not a list")
+        notes.add(about + " is a single name, not a list")
         value = [value]
     if not isinstance(value, list):
-        notes.add(f"{about}Resources is {_preview(value)}, not a list of names")
+        notes.add(f"{about} is {_preview(value)}, not a list of names")
         return (), False
-    if not value:
-        notes.add(about + "Resources is empty")
     readable = True
     names = []
     for item in value:
         if not isinstance(item, str):
             # kept as a name, so that the event does not seem to affect fewer VMs than it does
             item = _preview(item)
-            notes.add(f"{about}Resources holds {item}, not a name")
+            notes.add(f"{about} holds {item}, not a name")
             readable = False
         names.append(escape_surrogates(item))
     return tuple(names), readable
@@ -334,7 +343,7 @@ def _duration(value: Any, about: str, notes: _Warnings) -> timedelta | None:
             raise ValueError("negative")
         return timedelta(seconds=seconds)
     except (TypeError, ValueError, OverflowError):
-        notes.add(f"{about}DurationInSeconds is {_preview(value)}; it counts as unknown")
+        notes.add(f"{about} is {_preview(value)}, not a number of seconds")
         return None
 
 

@@ -178,8 +178,7 @@ class Imds:
         """
         # escaped to ASCII, so that IMDS gets the id exactly as it wrote it
         body = json.dumps({"StartRequests": [{"EventId": event_id}]}).encode("ascii")
-        headers = dict(_HEADERS)
-        headers["Content-Type"] = "application/json"
+        headers = {**_HEADERS, "Content-Type": "application/json"}
         self._events_exchange(Request("POST", _EVENTS_PATH % self._version, headers, body), within)
         self._last_answer_at = self._clock()
 

@@ -53,10 +53,16 @@ def check_key(key: Any, known: Sequence[str], kind: str = "key") -> None:
 
 def parse_choice(value: Any, known: Sequence[str], kind: str = "value") -> str:
     """Return the known value that differs in letter case at most; ``kind`` is for the error."""
-    for candidate in known:
-        if isinstance(value, str) and candidate.casefold() == value.casefold():
-            return candidate
-    raise ValueError(f"unknown {kind} {value!r}{did_you_mean(value, known)}")
+    found = usual_spelling(value, known) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError(f"unknown {kind} {value!r}{did_you_mean(value, known)}")
+    return found
+
+
+def usual_spelling(value: str, known: Iterable[str]) -> str | None:
+    """Return the known value that differs in letter case at most, or None."""
+    folded = value.casefold()
+    return next((candidate for candidate in known if candidate.casefold() == folded), None)
 
 
 def parse_seconds(value: Any, least: float = 0, most: float | None = None) -> float:

@@ -9,7 +9,7 @@ from typing import Any, Mapping, NamedTuple
 
 from .document import EVENT_SOURCES, EVENT_STATUSES, EventDocument, ScheduledEvent
 from .event_types import advises
-from .identity import affects, is_same_vm
+from .identity import affects
 from .options import Parser, parse_choice, parse_event_type, parse_option, parse_texts, type_warnings
 
 # the VM itself, and each VM
@@ -113,7 +113,4 @@ class Selection(NamedTuple):
     def _affected(self, event: ScheduledEvent, own_name: str | None) -> bool:
         if self.affects == ANY:
             return True
-        return any(
-            affects(event, own_name) if name == "self" else any(is_same_vm(entry, name) for entry in event.resources)
-            for name in self.affects
-        )
+        return any(affects(event, own_name if name == "self" else name) for name in self.affects)

@@ -53,6 +53,4 @@ def parse_time(text: str) -> datetime | None:
 
 def as_utc_text(time: datetime) -> str:
     """Return the time as ISO 8601 in UTC with whole seconds: ``2016-09-19T18:29:47Z``."""
-    utc = time.astimezone(timezone.utc)
-    # not strftime: years below 1000 lose their leading zeros there
-    return f"{utc.year:04d}-{utc.month:02d}-{utc.day:02d}T{utc.hour:02d}:{utc.minute:02d}:{utc.second:02d}Z"
+    return time.astimezone(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")

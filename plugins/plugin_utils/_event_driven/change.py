@@ -17,6 +17,9 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     GONE,
     STARTED,
 )
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    ScheduledEvent,
+)
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.outcome import (
     OUTCOMES,
     UNKNOWN,
@@ -25,7 +28,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     escape_surrogates,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
-    parse_not_before,
     parse_time,
 )
 
@@ -38,8 +40,6 @@ _DEEPEST = 20
 # Ansible would render a text with these as a template; a header sets other marks
 _TEMPLATE_MARK = re.compile(r"\{(?=[{%#])|\A#(?=jinja2:)")
 _FRACTION = re.compile(r":\d{2}(\.\d{1,9})")
-_TEXTS_OF_EVENT = ("event_type", "status")
-_OPTIONAL_TEXTS_OF_EVENT = ("resource_type", "not_before", "description", "source")
 
 
 class NotAChange(ValueError):
@@ -93,26 +93,15 @@ def without_templates(value: t.Any, depth: int = 0) -> t.Any:
 
 
 def _event(data: t.Any, where: str) -> dict[str, t.Any]:
-    if not isinstance(data, dict):
-        raise NotAChange(f"{where}: not an object")
-    resources = data.get("resources")
-    if not isinstance(resources, list) or len(resources) > _LONGEST_LIST:
-        raise NotAChange(f"{where}.resources: not a list of at most {_LONGEST_LIST} names")
-    duration = data.get("duration_seconds")
-    if duration is not None and (isinstance(duration, bool) or not isinstance(duration, int)):
-        raise NotAChange(f"{where}.duration_seconds: not a whole number")
-    if parse_not_before(data.get("not_before"))[1]:
-        raise NotAChange(f"{where}.not_before: not a time in ISO 8601")
-    return {
-        "event_id": _text(data, "event_id", f"{where}."),
-        **{name: _text(data, name, f"{where}.", may_be_empty=True) for name in _TEXTS_OF_EVENT},
-        "resources": [_checked_text(name, f"{where}.resources", False) for name in resources],
-        **{
-            name: None if data.get(name) is None else _text(data, name, f"{where}.", may_be_empty=True)
-            for name in _OPTIONAL_TEXTS_OF_EVENT
-        },
-        "duration_seconds": duration,
-    }
+    try:
+        event = ScheduledEvent.from_json(data, where).as_dict()
+    except ValueError as error:
+        raise NotAChange(str(error)) from None
+    names, texts = event["resources"], {name: value for name, value in event.items() if isinstance(value, str)}
+    if len(names) > _LONGEST_LIST:
+        raise NotAChange(f"{where}: resources has more than {_LONGEST_LIST} names")
+    checked = {name: _checked_text(value, f"{where}: {name}", True) for name, value in texts.items()}
+    return {**event, **checked, "resources": [_checked_text(name, f"{where}: resources", False) for name in names]}
 
 
 def _outcome(data: t.Mapping[str, t.Any]) -> str:
@@ -127,8 +116,8 @@ def _choice(data: t.Mapping[str, t.Any], name: str, known: tuple[str, ...]) -> s
     return str(value)
 
 
-def _text(data: t.Mapping[str, t.Any], name: str, prefix: str = "", may_be_empty: bool = False) -> str:
-    return _checked_text(data.get(name), prefix + name, may_be_empty)
+def _text(data: t.Mapping[str, t.Any], name: str, may_be_empty: bool = False) -> str:
+    return _checked_text(data.get(name), name, may_be_empty)
 
 
 def _checked_text(value: t.Any, name: str, may_be_empty: bool) -> str:

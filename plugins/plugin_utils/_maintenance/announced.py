@@ -15,12 +15,9 @@ from datetime import datetime
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import Note
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    EVENT_SOURCES,
-    EVENT_STATUSES,
-    RESOURCE_TYPES,
+    ScheduledEvent,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
-    EVENT_TYPES,
     is_chosen,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
@@ -37,7 +34,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     printable,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
-    as_utc_text,
     parse_not_before,
 )
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.preparation import Preparation
@@ -45,16 +41,6 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 ANNOUNCED = "maintenance_announced"
 ENDED = "maintenance_ended"
 
-_ID = "event_id"
-_REQUIRED = (_ID, "event_type", "status")
-_OPTIONAL = ("resource_type", "description", "source", "duration_seconds")
-# a caller may write them in any letter case
-_KNOWN_VALUES = {
-    "event_type": EVENT_TYPES,
-    "status": EVENT_STATUSES,
-    "resource_type": RESOURCE_TYPES,
-    "source": EVENT_SOURCES,
-}
 _GONE = "gone"
 _STARTED = "Started"
 
@@ -232,29 +218,11 @@ def _announced(entry: t.Any, where: str) -> Announced:
 
 
 def _event(event: t.Any, where: str) -> Event:
-    if not isinstance(event, t.Mapping):
-        raise ValueError(f"{where}: not an event; pass changes, or events in the form of event_info")
-    for name in _REQUIRED:
-        # IMDS may give an event no readable type or status
-        if not isinstance(event.get(name), str) or (name == _ID and not event[name]):
-            raise ValueError(f"{where}: {name} is missing; pass changes, or events in the form of event_info")
-    names = _list(event.get("resources"))
-    if names is None or not all(isinstance(vm, str) for vm in names):
-        raise ValueError(f"{where}: resources is not a list of names; pass events in the form of event_info")
-    not_before, unreadable = parse_not_before(event.get("not_before"))
-    if unreadable:
-        raise ValueError(f"{where}: {unreadable}; pass the time in ISO 8601")
-    values: Event = {
-        **{name: str(event[name]) for name in _REQUIRED},
-        "resources": list(map(str, names)),
-        "not_before": None if not_before is None else as_utc_text(not_before),
-        **{name: event.get(name) for name in _OPTIONAL},
-        "key": str(event[_ID]).casefold(),
-    }
-    for name, known in _KNOWN_VALUES.items():
-        folded = str(values[name]).casefold()
-        values[name] = next((value for value in known if value.casefold() == folded), values[name])
-    return values
+    try:
+        read = ScheduledEvent.from_json(event, where)
+    except ValueError as error:
+        raise ValueError(f"{error}; pass changes, or events in the form of event_info") from None
+    return {**read.as_dict(), "key": read.key}
 
 
 def _list(value: t.Any) -> t.Sequence[t.Any] | None:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import typing as t
 
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
+    ScheduledEvent,
+)
+
 _TEXTS = ("resource_name", "fault_domain", "boot", "server_time")
-_REQUIRED = ("event_id", "event_type", "status")
-_EVENT_TEXTS = ("not_before", "last_not_before", "started", "over", "prepared", "outcome", "resource_type", "source")
+_EVENT_TEXTS = ("last_not_before", "started", "over", "prepared", "outcome")
 # of each event of a hook runner, except lists of texts
 _STATUS_MEMBERS: t.Mapping[str, tuple[type, ...]] = {
     **{name: (str,) for name in ("event_id", "key")},
@@ -67,26 +70,22 @@ def _problem(result: Result, keyed: bool) -> str:
 def _problem_of_events(events: t.Any, where: str, keyed: bool) -> str:
     if not isinstance(events, list):
         return f"{where} is not a list"
-    for number, event in enumerate(events):
-        problem = _problem_of_event(event, keyed) if isinstance(event, dict) else "not a dictionary"
-        if problem:
-            return f"{where}[{number}]: {problem}"
-    return ""
+    problems = (_problem_of_event(event, f"{where}[{number}]", keyed) for number, event in enumerate(events))
+    return next(filter(None, problems), "")
 
 
-def _problem_of_event(event: Result, keyed: bool) -> str:
-    for name in _REQUIRED:
-        if not isinstance(event.get(name), str):
-            return f"{name} is not a text"
+def _problem_of_event(event: Result, where: str, keyed: bool) -> str:
+    try:
+        ScheduledEvent.from_json(event, where)
+    except ValueError as error:
+        return str(error)
     for name in _EVENT_TEXTS:
         if not _is_text_or_none(event.get(name)):
-            return f"{name} is not a text"
-    if not _are_texts(event.get("resources")):
-        return "resources is not a list of names"
+            return f"{where}.{name} is not a text"
     if "not_before" not in event:
-        return "not_before is missing"
+        return f"{where}.not_before is missing"
     if keyed and not _has_key_of_id(event):
-        return "key is not that of event_id"
+        return f"{where}.key is not that of event_id"
     return ""
 
 

@@ -8,7 +8,6 @@ import json
 
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.change_record import (
     change_record,
-    content_id,
 )
 
 EVENT = {"event_id": "A", "resources": ["vm1"]}
@@ -46,10 +45,3 @@ def test_record_is_independent_of_the_events_that_it_was_made_of():
     record = change_record("changed", event, "7", "", "program", other_events=[other])
     event["event_id"] = other["event_id"] = "C"
     assert (record["event"]["event_id"], record["other_events"][0]["event_id"]) == ("A", "B")
-
-
-def test_content_id_depends_on_the_content_only():
-    first = content_id("vm1", {"a": 1, "b": [2]})
-    assert first == content_id("vm1", {"b": [2], "a": 1})
-    assert len({first, content_id("vm2", {"a": 1, "b": [2]}), content_id("vm1", {"a": 1, "b": [3]})}) == 3
-    assert len(first) == 32 and int(first, 16) >= 0

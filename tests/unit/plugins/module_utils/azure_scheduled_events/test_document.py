@@ -313,13 +313,30 @@ def test_the_time_of_a_stored_event_is_read_in_every_spelling_in_use(text):
         {"duration_seconds": "long"},
         {"duration_seconds": 1e300},
         {"resources": None},
-        {"color": "red"},
+        {"resources": ["vm1", 7]},
+        {"resources": "vm1"},
+        {"event_id": " "},
+        {"event_type": None},
+        {"status": 7},
+        {"description": ["x"]},
     ],
 )
-def test_a_stored_event_with_an_unusable_field_raises_value_error(changes):
+def test_an_event_in_json_with_an_unusable_member_raises_value_error(changes):
     found, _warnings = only()
-    with pytest.raises(ValueError, match="not a stored event"):
-        ScheduledEvent.from_json(dict(found.as_dict(), **changes))
+    ((member, _value),) = changes.items()
+    with pytest.raises(ValueError, match=f"^events\\[1\\]: {member} "):
+        ScheduledEvent.from_json(dict(found.as_dict(), **changes), "events[1]")
+
+
+def test_an_event_in_json_that_is_no_object_raises_value_error():
+    with pytest.raises(ValueError, match="^event: not an object"):
+        ScheduledEvent.from_json([])
+
+
+def test_an_event_in_json_may_lack_members_and_have_others():
+    given = {"event_id": "A", "event_type": "REBOOT", "status": "started", "resources": [], "color": "red"}
+    read = ScheduledEvent.from_json(given)
+    assert read == ScheduledEvent("A", "Reboot", "Started", (), None, None, None, None, None)
 
 
 @pytest.mark.parametrize(

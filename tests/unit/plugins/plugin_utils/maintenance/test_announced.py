@@ -146,7 +146,9 @@ def test_unusable_entry_is_an_error_with_a_remedy(entries):
 
 
 def test_unusable_further_event_of_a_change_is_an_error_that_names_it():
-    with pytest.raises(ValueError, match=r"^maintenance_announced\[0\]\.other_events\[1\]: resources is not a list"):
+    with pytest.raises(
+        ValueError, match=r"^maintenance_announced\[0\]\.other_events\[1\]: resources is null, not a list"
+    ):
         read_announced([change(other_events=[EVENT, dict(EVENT, resources=None)])])
 
 

@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import socket
 from datetime import datetime, timezone
 from typing import Any
 
 from ready_hooks.core.hook import RECOVER
 from ready_hooks.core.occurrences import Occurrence
-from ready_hooks.hooks.notify.change_record import change_record, content_id
+from ready_hooks.hooks.notify.change_record import change_record
 
 REPORTED_BY = "notify"
 _AS_LISTED = ("event_id", "event_type", "status")
@@ -31,8 +33,9 @@ def stage_record(entry: Occurrence, now: float) -> dict[str, Any]:
     }
     reporter = event.resource or socket.gethostname()
     observed_at = datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    record_id = content_id(reporter, entry.seen, event.stage, shown)
-    return change_record(_kind(entry), shown, record_id, observed_at, REPORTED_BY, reporter, event.outcome or None)
+    content = json.dumps([reporter, entry.seen, event.stage, shown], sort_keys=True)
+    record_id = hashlib.sha256(content.encode("ascii")).hexdigest()
+    return change_record(_kind(entry), shown, record_id[:32], observed_at, REPORTED_BY, reporter, event.outcome or None)
 
 
 def _kind(entry: Occurrence) -> str:
