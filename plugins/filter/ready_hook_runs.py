@@ -51,11 +51,11 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready
 
 
 def ready_hook_runs(
-    entries: t.Any, variable: str = "ready_hooks_list", events: t.Sequence[t.Mapping[str, t.Any]] = ()
+    entries: t.Any, variable: str = "ready_hooks_list", events: t.Sequence[t.Mapping[str, t.Any]] | None = None
 ) -> list[dict[str, t.Any]]:
     """Return the runs of a list of ready hooks."""
     try:
-        return runs_for(runs(entries, variable), events)
+        return runs_for(runs(entries, variable), events or ())
     except ValueError as error:
         raise AnsibleFilterError(str(error)) from None
 

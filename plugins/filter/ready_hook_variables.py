@@ -16,7 +16,7 @@ options:
     description: >-
       The events, in the form of M(azure_imds.scheduled_events.event_info) or
       M(azure_imds.scheduled_events.maintenance_wait). The variables are those of the most urgent one, if O(stage) is
-      V(recover) those of the most severe one.
+      V(recover) those of the most severe one. If some have one of O(types), the others do not count.
     type: list
     elements: dict
     required: true
@@ -40,7 +40,12 @@ options:
       clock has to be right.
     type: dict
     default: {}
-positional: stage, timeout, resource, starts_at
+  types:
+    description: The types of events for which the hook prepares. Without it all but those that only advise.
+    type: list
+    elements: str
+    default: []
+positional: stage, timeout, resource, starts_at, types
 """
 
 EXAMPLES = r"""
@@ -67,9 +72,11 @@ def ready_hook_variables(
     timeout: float,
     resource: str | None = "",
     starts_at: t.Mapping[str, str] | None = None,
+    types: t.Sequence[str] = (),
 ) -> dict[str, str]:
     """Return the variables of a hook for one of the events."""
-    return event_variables(events, stage, resource or "", timeout, starts_at or {}, datetime.now(timezone.utc))
+    now = datetime.now(timezone.utc)
+    return event_variables(events or (), types, stage, resource or "", timeout, starts_at or {}, now)
 
 
 class FilterModule:

@@ -197,15 +197,23 @@ def _json(options: t.Mapping[str, t.Any]) -> str:
 
 
 def event_variables(
-    events: t.Sequence[Event], stage: str, resource: str, timeout: float, starts_at: t.Mapping[str, str], now: datetime
+    events: t.Iterable[Event],
+    types: t.Sequence[str],
+    stage: str,
+    resource: str,
+    timeout: float,
+    starts_at: t.Mapping[str, str],
+    now: datetime,
 ) -> dict[str, str]:
     """Return the variables EVENT_* of a hook, and HOOK_SECONDS: for the most urgent event, in recovery the most severe.
 
-    ``events`` are in the form of ``event_info`` or ``maintenance_wait``, and may be empty. ``stage`` is prepare or
-    recover; ``resource`` is the name of this VM, or "". ``timeout`` is that of the hook, in seconds. ``starts_at`` has
-    NotBefore of events by key, in ISO 8601, as the clock shows it that ``now``, aware, is from; for others NotBefore
-    itself counts.
+    ``events`` are in the form of ``event_info`` or ``maintenance_wait``, and may be empty. Those of the hook's
+    ``types`` count, or all if there are none of them. ``stage`` is prepare or recover; ``resource`` is the name of this
+    VM, or "". ``timeout`` is that of the hook, in seconds. ``starts_at`` has NotBefore of events by key, in ISO 8601,
+    as the clock shows it that ``now``, aware, is from; for others NotBefore itself counts.
     """
+    given = list(events)
+    events = [event for event in given if is_chosen(str(event.get("event_type") or ""), types or None)] or given
     if stage == "recover":
         worst = most_severe(events, lambda event: str(event.get("event_type") or ""))
         outcome = "" if worst is None else _outcome(worst)

@@ -101,7 +101,7 @@ def _event(data: t.Any, where: str) -> dict[str, t.Any]:
     if len(names) > _LONGEST_LIST:
         raise NotAChange(f"{where}: resources has more than {_LONGEST_LIST} names")
     checked = {name: _checked_text(value, f"{where}: {name}", True) for name, value in texts.items()}
-    return {**event, **checked, "resources": [_checked_text(name, f"{where}: resources", False) for name in names]}
+    return {**event, **checked, "resources": [_checked_text(name, f"{where}: resources", True) for name in names]}
 
 
 def _outcome(data: t.Mapping[str, t.Any]) -> str:

@@ -6,16 +6,24 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta, timezone
 from typing import Any
 
 import jinja2
 import pytest
 import yaml
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven import change
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.change import GONE, KINDS
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.event_filter import EventFilter
+from hypothesis import given
+from hypothesis import strategies as st
 
 from azure_events_engine.beacon_report import change_of
-from azure_scheduled_events.document import parse_document
+from azure_scheduled_events.change_record import change_record
+from azure_scheduled_events.document import EVENT_STATUSES, ScheduledEvent, parse_document
+from azure_scheduled_events.event_types import EVENT_TYPES
 from azure_scheduled_events.hook_input import HookInput
+from azure_scheduled_events.printable import escape_surrogates
 from ready_hooks.core.event import from_environment
 from ready_hooks.core.occurrences import Occurrence
 from ready_hooks.hooks.notify.stage_record import stage_record
@@ -40,6 +48,20 @@ LISTED = {
     "Description": EVENT["description"],
     "DurationInSeconds": 9,
 }
+
+TEXTS = st.text(max_size=20).map(escape_surrogates)
+EVENTS = st.builds(
+    ScheduledEvent,
+    event_id=TEXTS.filter(str.strip),
+    event_type=TEXTS | st.sampled_from(EVENT_TYPES),
+    status=TEXTS | st.sampled_from(EVENT_STATUSES),
+    resources=st.lists(TEXTS, max_size=3).map(tuple),
+    resource_type=st.none() | TEXTS,
+    not_before=st.none() | st.datetimes(timezones=st.just(timezone.utc)),
+    description=st.none() | TEXTS,
+    source=st.none() | TEXTS,
+    duration=st.none() | st.integers(0, 10**6).map(lambda seconds: timedelta(seconds=seconds)),
+)
 
 
 def read(delivery: Any) -> dict[str, Any]:
@@ -95,17 +117,27 @@ def test_notify_and_salt_report_an_event_in_the_same_shape() -> None:
         )
 
 
+@given(EVENTS, st.lists(EVENTS, max_size=2), st.sampled_from(KINDS))
+def test_record_of_any_event_is_read_as_it_was_written(
+    event: ScheduledEvent, others: list[ScheduledEvent], kind: str
+) -> None:
+    outcome = "completed" if kind == GONE else None
+    shown = [each.as_dict() for each in others]
+    record = change_record(kind, event.as_dict(), "7", "2026-11-21T12:00:00Z", "test", "vm1", outcome, None, shown)
+    assert change.read(json.loads(json.dumps(record))) == change.without_templates(record)
+
+
 def test_end_of_a_preempt_that_salt_pushes_is_news_although_the_vm_does_not_return() -> None:
     """The IDs of the minions are not the names of their VMs."""
     received = EventFilter()
     evicted = {**EVENT, "event_type": "Preempt", "resources": ["vm1"]}
     news = []
-    for minion, name, change in (
+    for minion, name, changed in (
         ("minion1", "vm1", "scheduled"),
         ("minion2", "vm2", "scheduled"),
         ("minion2", "vm2", "gone"),
     ):
-        data = of_salt(**evicted, id=minion, resource_name=name, change=change)
+        data = of_salt(**evicted, id=minion, resource_name=name, change=changed)
         got = received.apply({"payload": pushed_by_salt(data)}, {})
         assert isinstance(got, dict)
         news.append((got["scheduled_event"]["reporter"], got["scheduled_event"]["is_news"]))

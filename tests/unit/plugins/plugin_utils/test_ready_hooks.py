@@ -24,8 +24,8 @@ NOW = datetime(2026, 11, 21, 10, tzinfo=timezone.utc)
 TEXTS = ["it's $HOME", 'double "quotes"', "two\nlines", "ünïcode ☃", "`id` $(id)", "back\\slash {{ x }}", " -x "]
 
 
-def variables(events, stage="prepare", timeout=300, starts_at=None):
-    return event_variables(events, stage, "vm1", timeout, starts_at or {}, NOW)
+def variables(events, stage="prepare", timeout=300, starts_at=None, types=()):
+    return event_variables(events, types, stage, "vm1", timeout, starts_at or {}, NOW)
 
 
 def test_hook_files_recover_in_reverse_order():
@@ -155,6 +155,19 @@ def test_event_variables_are_those_of_the_most_urgent_event():
     assert variables(events)["EVENT_ID"] == "B"
     assert variables([*events, {"event_id": "D", "event_type": "Preempt", "not_before": None}])["EVENT_ID"] == "B"
     assert variables([])["EVENT_ID"] == ""
+
+
+def test_event_variables_are_those_of_an_event_that_the_hook_prepares_for():
+    events = [
+        {"event_id": "A", "event_type": "Freeze", "not_before": "2026-11-21T10:15:00Z"},
+        {"event_id": "B", "event_type": "Reboot", "not_before": "2026-11-21T10:15:00Z"},
+    ]
+    for stage in ("prepare", "recover"):
+        assert [variables(events, stage, types=types)["EVENT_ID"] for types in ((), ["freeze"], ["Preempt"])] == [
+            "B",
+            "A",
+            "B",
+        ]
 
 
 @pytest.mark.parametrize(
