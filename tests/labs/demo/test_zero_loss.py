@@ -16,13 +16,10 @@ from demo.plan import SHORT
 from demo.result import events, problems, table
 from demo.run import run
 from demo.topology import HERE
-from support.hosts.namespaces import skip_reason_of_this_process
 from support.repository import REPOSITORY
 
 
 def test_ready_hooks_lose_no_request_and_no_write(tmp_path: Path) -> None:
-    if reason := skip_reason_of_this_process():
-        pytest.skip(reason)
     result = run(HANDLINGS[OURS], SHORT, tmp_path)
     print(f"{events(result)}\n{table([result])}")
     logs = tmp_path / "logs"

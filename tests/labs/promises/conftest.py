@@ -16,7 +16,6 @@ from promises.coordinators import install_hook_runners
 from promises.salt_site import salt_site
 from promises.world import Hosts
 from support.hosts.lab import Lab
-from support.hosts.namespaces import skip_reason_of_this_process
 from support.repository import REPOSITORY
 from support.salt.master import Master
 from tools.repository.collection_tree import copy_tree
@@ -24,8 +23,6 @@ from tools.repository.collection_tree import copy_tree
 
 @pytest.fixture(scope="package")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
-    if reason := skip_reason_of_this_process():
-        pytest.skip(reason)
     folder = tmp_path_factory.mktemp("promises")
     with Lab(folder) as lab:
         yield Hosts(lab, folder)

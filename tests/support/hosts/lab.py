@@ -8,8 +8,9 @@
         host.run(["systemctl", "status"])
         host.reboot()
 
-The caller needs separate namespaces (see namespaces.py). When it ends, the kernel removes its
-networks, mounts and processes. Two labs at the same time, which need two processes, do not share anything.
+The caller needs separate namespaces (see namespaces.py); elsewhere its test is skipped. When it
+ends, the kernel removes its networks, mounts and processes. Two labs at the same time, which need
+two processes, do not share anything.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+import pytest
 
 from support import simulator_process
 from support.hosts import rootfs
@@ -44,7 +47,7 @@ class Lab:
 
     def __enter__(self) -> Lab:
         if reason := skip_reason_of_this_process():
-            raise RuntimeError(reason)
+            pytest.skip(reason)
         remove_stale_groups()
         with self._ends:
             self._groups = self._ends.enter_context(groups_of_a_lab())

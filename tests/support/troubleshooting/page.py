@@ -69,9 +69,10 @@ class Section:
         assert block.language == language, f"the next block of {self.heading!r} is {block}"
         return block
 
-    def see(self, run: Run, exit_code: int = 0) -> None:
-        """Run the next command, and compare its exit code and its output with the page."""
-        self.see_block(self.take("console"), run, exit_code)
+    def see(self, run: Run, *exit_codes: int) -> None:
+        """Run a command for each exit code, by default one that succeeds; compare codes and output with the page."""
+        for exit_code in exit_codes or (0,):
+            self.see_block(self.take("console"), run, exit_code)
 
     def see_block(self, block: Block, run: Run, exit_code: int = 0) -> None:
         """Do the same with a command that was taken before."""

@@ -12,14 +12,11 @@ from pathlib import Path
 import pytest
 
 from support.hosts.lab import Lab
-from support.hosts.namespaces import skip_reason_of_this_process
 from support.hosts.role_host import Azure, RoleHost, azure_of, idle_host
 
 
 @pytest.fixture(scope="package")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    if reason := skip_reason_of_this_process():
-        pytest.skip(reason)
     with Lab(tmp_path_factory.mktemp("lab") / "hosts") as made:
         yield made
 

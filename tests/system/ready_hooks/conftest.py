@@ -12,15 +12,12 @@ import pytest
 from support.hosts import rootfs
 from support.hosts.bridge import GATEWAY
 from support.hosts.lab import Lab
-from support.hosts.namespaces import skip_reason_of_this_process
 from support.ready_hooks.certificates import Certificates
 from support.ready_hooks.workload_host import WorkloadHost
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    if reason := skip_reason_of_this_process():
-        pytest.skip(reason)
     with Lab(tmp_path_factory.mktemp("lab") / "hosts") as made:
         yield made
 

@@ -15,7 +15,6 @@ import pytest
 from support import simulator_process
 from support.hosts.bridge import IMDS
 from support.hosts.lab import Lab
-from support.hosts.namespaces import skip_reason_of_this_process
 from support.recipes.fleet import Fleet
 from support.recipes.printed import FILE, find
 from support.recipes.project import TIMEOUT, Project, own_environment
@@ -52,8 +51,6 @@ def home(tmp_path_factory: pytest.TempPathFactory, archive: Path) -> Path:
 
 @pytest.fixture(scope="package")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    if reason := skip_reason_of_this_process():
-        pytest.skip(reason)
     with Lab(tmp_path_factory.mktemp("lab") / "hosts") as made:
         yield made
 

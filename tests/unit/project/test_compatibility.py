@@ -31,9 +31,9 @@ def text_of(path: str) -> str:
     return (REPOSITORY / path).read_text(encoding="utf-8")
 
 
-def row(heading: str, beginning: str) -> list[str]:
+def row(heading: str, beginning: str, page: str = PAGE) -> list[str]:
     """Return the only row below a heading whose first cell begins with this text."""
-    (found,) = [cells for cells in rows(PAGE, heading) if cells[0].startswith(beginning)]
+    (found,) = [cells for cells in rows(page, heading) if cells[0].startswith(beginning)]
     return found
 
 
@@ -156,11 +156,6 @@ def test_pythons_of_windows_are_those_of_the_tests() -> None:
     assert VERSION.findall(row("Windows", "helper")[2]) == [release.python for release in RELEASES]
 
 
-def readme_row(name: str) -> str:
-    (found,) = [cells[1] for cells in rows(README, "Compatibility") if cells[0].startswith(name)]
-    return found
-
-
 def test_table_of_the_readme_has_the_versions_of_the_page() -> None:
     python = {cells[0].strip("[").partition("]")[0]: least(cells[1]) for cells in rows(PAGE, "Python")}
     series = [cells[0] for cells in rows(PAGE, "Salt") if "has ended its support" not in cells[1]]
@@ -172,6 +167,6 @@ def test_table_of_the_readme_has_the_versions_of_the_page() -> None:
         "Scheduled Events API": [versions[0], versions[-1]],
         "simulator": [python["simulator"]],
     }
-    found = {name: VERSION.findall(readme_row(name)) for name in expected}
+    found = {name: VERSION.findall(row("Compatibility", name, README)[1]) for name in expected}
     found["ansible-core"] = found["ansible-core"][:1]
     assert found == expected

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from support.recipes.printed import Printed, is_shown, printed_in
+from support.recipes.printed import Printed, printed_in
 from support.repository import REPOSITORY
 
 pytestmark = pytest.mark.all
@@ -268,15 +268,3 @@ def test_targets_sessions_and_tests_that_pages_name_exist() -> None:
     assert tests and [name for name in tests if not (REPOSITORY / name).exists()] == []
     assert targets and [each for each in targets if not re.search(rf"^{each}:", made, re.MULTILINE)] == []
     assert sessions and [each for each in sessions if f"\ndef {each}(" not in defined] == []
-
-
-@pytest.mark.parametrize(
-    ("shown", "is_it"),
-    [
-        ("one two three|...|... three|one ...|one ... three|... two ...", True),
-        ("|one|two three|... two|two ...|three ... one|one two three four", False),
-    ],
-)
-def test_is_shown_with_ellipses_for_missing_lines_only(shown: str, is_it: bool) -> None:
-    for printed in shown.split("|"):
-        assert is_shown(["one", "two", "three"], printed.split()) is is_it, printed

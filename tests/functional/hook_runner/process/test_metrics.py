@@ -10,6 +10,7 @@ import socket
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import psutil
 import pytest
@@ -25,17 +26,29 @@ from support.daemon.simulated_azure import Azure
 AT_ONCE = "from hook_runner.reporting import metrics; metrics.METRICS_INTERVAL = 0.0"
 
 
-def free_port() -> int:
-    """Return a port of the loopback interface that no program used a moment ago."""
+@pytest.fixture
+def vm(make_daemon: MakeDaemon) -> DaemonProcess:
+    return make_daemon()
+
+
+@pytest.fixture
+def file(vm: DaemonProcess) -> Path:
+    """The file of the figures."""
+    path = vm.harness.folder / "metrics.prom"
+    vm.harness.configure(metrics_file=str(path))
+    return path
+
+
+@pytest.fixture
+def port(vm: DaemonProcess) -> int:
+    """The port of the figures, which no program used a moment ago."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
+        found: int = server.getsockname()[1]
+    vm.harness.configure(metrics_address=f"127.0.0.1:{found}")
+    return found
 
 
-def test_figures_are_written(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    file = vm.harness.folder / "metrics.prom"
-    vm.harness.configure(metrics_file=str(file))
+def test_figures_are_written(azure: Azure, vm: DaemonProcess, file: Path) -> None:
     vm.harness.hook("prepare/10-a")
     vm.harness.hook("prepare/20-b", FAILS)
     vm.start()
@@ -61,10 +74,7 @@ def test_figures_are_written(azure: Azure, make_daemon: MakeDaemon) -> None:
 
 
 @pytest.mark.all
-def test_results_are_shown_as_zero_before_they_occur(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    file = vm.harness.folder / "metrics.prom"
-    vm.harness.configure(metrics_file=str(file))
+def test_results_are_shown_as_zero_before_they_occur(azure: Azure, vm: DaemonProcess, file: Path) -> None:
     vm.harness.hook("prepare/10-a")
     vm.start(first=AT_ONCE)
     vm.wait(lambda: read(file).get(("imds_ok", ())) == 1)
@@ -78,10 +88,7 @@ def test_results_are_shown_as_zero_before_they_occur(azure: Azure, make_daemon: 
 
 
 @pytest.mark.all
-def test_recovery_that_fails_is_shown_until_it_succeeds(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    file = vm.harness.folder / "metrics.prom"
-    vm.harness.configure(metrics_file=str(file))
+def test_recovery_that_fails_is_shown_until_it_succeeds(azure: Azure, vm: DaemonProcess, file: Path) -> None:
     vm.harness.hook("recover/10-a", FAILS)
     vm.start(first=AT_ONCE)
     event = azure.schedule("Freeze", hold=True)
@@ -95,10 +102,7 @@ def test_recovery_that_fails_is_shown_until_it_succeeds(azure: Azure, make_daemo
 
 
 @pytest.mark.all
-def test_errors_of_imds_are_counted_by_kind(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    file = vm.harness.folder / "metrics.prom"
-    vm.harness.configure(metrics_file=str(file))
+def test_errors_of_imds_are_counted_by_kind(azure: Azure, vm: DaemonProcess, file: Path) -> None:
     vm.start(first=AT_ONCE)
     azure.fault("unavailable")
     vm.wait(lambda: read(file).get(("imds_errors_total", (("kind", "status-503"),)), 0) >= 2)
@@ -108,16 +112,13 @@ def test_errors_of_imds_are_counted_by_kind(azure: Azure, make_daemon: MakeDaemo
 
 
 @pytest.mark.all
-def test_http_server_has_the_figures_of_the_daemon(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    address = f"127.0.0.1:{free_port()}"
-    vm.harness.configure(metrics_address=address)
+def test_http_server_has_the_figures_of_the_daemon(azure: Azure, vm: DaemonProcess, port: int) -> None:
     vm.harness.hook("prepare/10-a")
     vm.start()
     azure.schedule("Reboot", hold=True)
 
     def served() -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-        with urllib.request.urlopen(f"http://{address}/metrics", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
             return parse(answer.read().decode())
 
     run = ("hook_runs_total", (("hook", "10-a"), ("result", "ok"), ("stage", "prepare")))
@@ -133,10 +134,7 @@ def connections_accepted(vm: DaemonProcess, port: int) -> int:
     return sum(one.laddr.port == port and one.status == psutil.CONN_ESTABLISHED for one in found)
 
 
-def test_idle_connections_take_neither_descriptors_nor_the_metrics(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    port = free_port()
-    vm.harness.configure(metrics_address=f"127.0.0.1:{port}")
+def test_idle_connections_take_neither_descriptors_nor_the_metrics(azure: Azure, vm: DaemonProcess, port: int) -> None:
     # no idle connection ends by itself
     vm.start(first="from hook_runner.reporting import metrics_server; metrics_server.CONNECTION_LIMIT = 3600.0")
     with contextlib.ExitStack() as held:
@@ -150,19 +148,13 @@ def test_idle_connections_take_neither_descriptors_nor_the_metrics(azure: Azure,
 
 
 @pytest.mark.all
-def test_metrics_server_begins_without_an_answer_of_dns(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    address = f"127.0.0.1:{free_port()}"
-    vm.harness.configure(metrics_address=address)
+def test_metrics_server_begins_without_an_answer_of_dns(azure: Azure, vm: DaemonProcess, port: int) -> None:
     vm.start(first="import socket, time; socket.getfqdn = lambda *name: time.sleep(3600)")
-    with urllib.request.urlopen(f"http://{address}/metrics", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
         assert b"azure_scheduled_events_imds_ok" in answer.read()
 
 
-def test_slow_client_of_the_metrics_is_left_after_five_seconds(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    port = free_port()
-    vm.harness.configure(metrics_address=f"127.0.0.1:{port}")
+def test_slow_client_of_the_metrics_is_left_after_five_seconds(azure: Azure, vm: DaemonProcess, port: int) -> None:
     vm.start()
     with socket.create_connection(("127.0.0.1", port)) as client:
         client.settimeout(0.5)
@@ -178,22 +170,16 @@ def test_slow_client_of_the_metrics_is_left_after_five_seconds(azure: Azure, mak
 
 
 @pytest.mark.all
-def test_request_that_the_library_cannot_answer_is_not_logged(azure: Azure, make_daemon: MakeDaemon) -> None:
+def test_request_that_the_library_cannot_answer_is_not_logged(azure: Azure, vm: DaemonProcess, port: int) -> None:
     """Some of its versions raise an error for an odd header; any local user can send one."""
-    vm = make_daemon()
-    address = f"127.0.0.1:{free_port()}"
-    vm.harness.configure(metrics_address=address)
     vm.start(first="import prometheus_client as client; client.make_wsgi_app = lambda registry: lambda *request: 1 / 0")
     with pytest.raises(urllib.error.HTTPError, match="500"):
-        urllib.request.urlopen(f"http://{address}/metrics", timeout=30)
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30)
     assert not vm.times_logged("ZeroDivisionError")
 
 
 @pytest.mark.all
-def test_a_type_that_utf_8_does_not_have_ends_nothing(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    file = vm.harness.folder / "metrics.prom"
-    vm.harness.configure(metrics_file=str(file))
+def test_a_type_that_utf_8_does_not_have_ends_nothing(azure: Azure, vm: DaemonProcess, file: Path) -> None:
     azure.show(azure.entry(EventType="\ud800"))
     vm.start(first=AT_ONCE)
     vm.wait(lambda: read(file).get(("events", (("affects_this_vm", "true"), ("type", "\\ud800")))) == 1)
@@ -214,9 +200,8 @@ def test_a_type_that_utf_8_does_not_have_ends_nothing(azure: Azure, make_daemon:
     ids=["no-library", "no-folder", "error-of-the-library"],
 )
 def test_file_that_cannot_be_written_ends_nothing_and_is_logged_once(
-    azure: Azure, make_daemon: MakeDaemon, metrics_file: str, first: str, said: str
+    azure: Azure, vm: DaemonProcess, metrics_file: str, first: str, said: str
 ) -> None:
-    vm = make_daemon()
     vm.harness.configure(metrics_file=str(vm.harness.folder / metrics_file))
     vm.start(first=f"{first}\n{AT_ONCE}")
     azure.schedule("Reboot", hold=True)
@@ -225,8 +210,7 @@ def test_file_that_cannot_be_written_ends_nothing_and_is_logged_once(
 
 
 @pytest.mark.all
-def test_address_in_use_is_logged_and_the_daemon_works(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
+def test_address_in_use_is_logged_and_the_daemon_works(azure: Azure, vm: DaemonProcess) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         vm.harness.configure(metrics_address=f"127.0.0.1:{server.getsockname()[1]}")
         vm.start()

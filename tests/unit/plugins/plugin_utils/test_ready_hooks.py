@@ -163,11 +163,8 @@ def test_event_variables_are_those_of_an_event_that_the_hook_prepares_for():
         {"event_id": "B", "event_type": "Reboot", "not_before": "2026-11-21T10:15:00Z"},
     ]
     for stage in ("prepare", "recover"):
-        assert [variables(events, stage, types=types)["EVENT_ID"] for types in ((), ["freeze"], ["Preempt"])] == [
-            "B",
-            "A",
-            "B",
-        ]
+        found = [variables(events, stage, types=types)["EVENT_ID"] for types in ((), ["freeze"], ["Preempt"])]
+        assert found == ["B", "A", "B"]
 
 
 @pytest.mark.parametrize(

@@ -297,19 +297,10 @@ def test_a_stored_event_is_read_back_without_loss(changes):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["2026-11-21T10:15:00Z", "2026-11-21T10:15:00+00:00", "2026-11-21T11:15:00+01:00", "2026-11-21T10:15:00"],
-)
-def test_the_time_of_a_stored_event_is_read_in_every_spelling_in_use(text):
-    found, _warnings = only()
-    assert ScheduledEvent.from_json(dict(found.as_dict(), not_before=text)) == found
-
-
-@pytest.mark.parametrize(
     "changes",
     [
         {"not_before": "soon"},
-        {"not_before": 7},
+        {"not_before": 5},
         {"duration_seconds": "long"},
         {"duration_seconds": 1e300},
         {"resources": None},
@@ -326,11 +317,6 @@ def test_an_event_in_json_with_an_unusable_member_raises_value_error(changes):
     ((member, _value),) = changes.items()
     with pytest.raises(ValueError, match=f"^events\\[1\\]: {member} "):
         ScheduledEvent.from_json(dict(found.as_dict(), **changes), "events[1]")
-
-
-def test_an_event_in_json_that_is_no_object_raises_value_error():
-    with pytest.raises(ValueError, match="^event: not an object"):
-        ScheduledEvent.from_json([])
 
 
 def test_an_event_in_json_may_lack_members_and_have_others():

@@ -91,19 +91,6 @@ def test_damaged_file_is_replaced_with_a_report(tmp_path, content):
     assert (receipts.find("A"), receipts.find("B")) == ("3", "2")
 
 
-def test_a_receipt_that_cannot_be_written_leaves_the_others(tmp_path, monkeypatch):
-    receipts = Receipts(str(tmp_path), HERE)
-    receipts.write("A", "1")
-
-    def full(*_paths, **_folders):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match="No space left on device"):
-        receipts.write("B", "2")
-    assert (receipts.find("A"), receipts.find("B")) == ("1", None)
-
-
 @POSIX
 @pytest.mark.parametrize("mode", [0o775, 0o757, 0o777, 0o1777])
 def test_a_folder_that_others_can_write_to_is_not_used(tmp_path, mode):

@@ -196,11 +196,8 @@ def test_received_members_of_the_result_are_not_passed_on(received):
     ("body", "named"),
     [
         ({**CHANGE, "event": None}, "event"),
-        ({**CHANGE, "event": {**EVENT, "event_id": " "}}, "event: event_id"),
-        ({**CHANGE, "event": {**EVENT, "duration_seconds": "nine"}}, "event: duration_seconds"),
         # the role refuses it, too: the run that it started would fail
         ({**CHANGE, "event": {**EVENT, "not_before": "soon"}}, "event: not_before"),
-        ({**CHANGE, "other_events": [{**EVENT, "not_before": 5}]}, "other_events[0]: not_before"),
         ({**CHANGE, "other_events": EVENT}, "other_events"),
         ({**CHANGE, "other_events": [EVENT, {**EVENT, "resources": None}]}, "other_events[1]: resources"),
         ({**CHANGE, "change": "moved"}, "change"),

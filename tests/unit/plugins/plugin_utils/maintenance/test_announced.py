@@ -133,11 +133,8 @@ def test_event_of_maintenance_ended_is_not_listed():
         "x",
         [{}],
         [{"event": None}],
-        [dict(EVENT, event_id="")],
         [change(other_events={})],
         [dict(EVENT, resources="vm1")],
-        [dict(EVENT, resources=[1])],
-        [dict(EVENT, not_before="soon")],
     ],
 )
 def test_unusable_entry_is_an_error_with_a_remedy(entries):
