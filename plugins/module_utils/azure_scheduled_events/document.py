@@ -99,7 +99,7 @@ class ScheduledEvent(NamedTuple):
 
     @classmethod
     def from_json(cls, data: Any, name: str = "event") -> ScheduledEvent:
-        """Return the event of JSON values in the form of :meth:`as_dict`, whoever wrote them.
+        """Return the event of JSON values in the form of :meth:`as_dict`, which may be untrusted.
 
         Known values may have any letter case. A member that can be None may be missing; others are ignored.
 
@@ -300,7 +300,7 @@ def _known_value(
     return usual or value
 
 
-def _text(entry: dict[str, Any], name: str, about: str, notes: _Warnings) -> str | None:
+def _text(entry: Mapping[str, Any], name: str, about: str, notes: _Warnings) -> str | None:
     value = entry.get(name)
     if value is None:
         return None

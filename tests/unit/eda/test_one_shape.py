@@ -13,13 +13,14 @@ import jinja2
 import pytest
 import yaml
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven import change
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.change import GONE, KINDS
+from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.change import KINDS
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_driven.event_filter import EventFilter
 from hypothesis import given
 from hypothesis import strategies as st
 
 from azure_events_engine.beacon_report import change_of
 from azure_scheduled_events.change_record import change_record
+from azure_scheduled_events.changes import GONE
 from azure_scheduled_events.document import ScheduledEvent, parse_document
 from azure_scheduled_events.hook_input import HookInput
 from ready_hooks.core.event import from_environment

@@ -17,7 +17,7 @@ from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 # contents to write, or None to remove the file, and the number of the call that fails; 0 for none
-ACTIONS = st.lists(st.tuples(st.none() | st.binary(max_size=20), st.integers(0, 8)), max_size=8)
+ACTIONS = st.lists(st.tuples(st.none() | st.binary(max_size=20), st.integers(0, 8)), min_size=4, max_size=8)
 
 
 @given(ACTIONS)
