@@ -111,19 +111,22 @@ class ScheduledEvent(NamedTuple):
         about = name + ": "
         defects = _Warnings()
         values: dict[str, Any] = {}
-        for member in ("event_id", "description", *_KNOWN):
-            value = _text(data, member, about, defects)
-            values[member] = usual_spelling(value or "", _KNOWN.get(member, ())) or value
+        try:
+            for member in ("event_id", "description", *_KNOWN):
+                value = _text(data, member, about, defects)
+                values[member] = usual_spelling(value or "", _KNOWN.get(member, ())) or value
+            values["resources"], _readable = _resources(data.get("resources"), about + "resources", defects)
+            values["duration"] = _duration(data.get("duration_seconds"), about + "duration_seconds", defects)
+            values["not_before"], unreadable = parse_not_before(data.get("not_before"))
+        except (TypeError, RecursionError):
+            raise ValueError(about + "a value is none of JSON, or is nested too deeply") from None
+        if unreadable:
+            defects.add(about + "not_before is not a time in ISO 8601")
         if not (values["event_id"] or "").strip():
             values["event_id"] = None
         for member in ("event_id", "event_type", "status"):
             if values[member] is None:
                 defects.add(f"{about}{member} is missing")
-        values["resources"], _readable = _resources(data.get("resources"), about + "resources", defects)
-        values["duration"] = _duration(data.get("duration_seconds"), about + "duration_seconds", defects)
-        values["not_before"], unreadable = parse_not_before(data.get("not_before"))
-        if unreadable:
-            defects.add(about + "not_before is not a time in ISO 8601")
         for defect in defects.texts:
             raise ValueError(defect)
         return cls(**values)
@@ -355,7 +358,7 @@ def _incarnation(value: Any, notes: _Warnings) -> int | None:
 
 
 def _preview(value: Any) -> str:
-    return _shortened(json.dumps(value), 200)
+    return _shortened(json.dumps(value, default=str), 200)
 
 
 def _shortened(text: str, most: int) -> str:

@@ -219,9 +219,7 @@ class Imds:
         if answer.status == 200:
             coding = answer.headers.get("Content-Encoding", "identity")
             if coding.lower() != "identity":
-                raise ImdsUnreadable(
-                    f"{self.endpoint} answered in the content coding {coding!r}, which was not requested"
-                )
+                raise ImdsUnreadable(f"{self.endpoint} answered in content coding {coding!r}, which was not requested")
             return answer
         raise self._refused(request, answer)
 
