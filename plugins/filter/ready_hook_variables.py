@@ -16,7 +16,7 @@ options:
     description: >-
       The events, in the form of M(azure_imds.scheduled_events.event_info) or
       M(azure_imds.scheduled_events.maintenance_wait). The variables are those of the most urgent one, if O(stage) is
-      V(recover) those of the most severe one. If some have one of O(types), the others do not count.
+      V(recover) those of the most severe one. Only events of O(types) count; if none has such a type, all count.
     type: list
     elements: dict
     required: true
@@ -26,8 +26,8 @@ options:
     required: true
   timeout:
     description: >-
-      The time limit of the hook in seconds. C(HOOK_SECONDS) is at most the time until C(not_before) of the event, less
-      5 seconds.
+      The time limit of the hook in seconds. C(HOOK_SECONDS) is at most the time until C(not_before) of the most urgent
+      of all events, less 5 seconds.
     type: float
     required: true
   resource:

@@ -197,7 +197,7 @@ def _json(options: t.Mapping[str, t.Any]) -> str:
 
 
 def event_variables(
-    events: t.Iterable[Event],
+    events: t.Sequence[Event],
     types: t.Sequence[str],
     stage: str,
     resource: str,
@@ -207,23 +207,24 @@ def event_variables(
 ) -> dict[str, str]:
     """Return the variables EVENT_* of a hook, and HOOK_SECONDS: for the most urgent event, in recovery the most severe.
 
-    ``events`` are in the form of ``event_info`` or ``maintenance_wait``, and may be empty. Those of the hook's
-    ``types`` count, or all if there are none of them. ``stage`` is prepare or recover; ``resource`` is the name of this
-    VM, or "". ``timeout`` is that of the hook, in seconds. ``starts_at`` has NotBefore of events by key, in ISO 8601,
-    as the clock shows it that ``now``, aware, is from; for others NotBefore itself counts.
+    ``events`` are in the form of ``event_info`` or ``maintenance_wait``, and may be empty. Only those of the hook's
+    ``types`` count; if none has such a type, all count. The most urgent of all limits HOOK_SECONDS, because the next
+    hooks may be for it. ``stage`` is prepare or recover; ``resource`` is the name of this VM, or "". ``timeout`` is
+    that of the hook, in seconds. ``starts_at`` has NotBefore of events by key, in ISO 8601, as the clock shows it that
+    ``now``, aware, is from; for others NotBefore itself counts.
     """
-    given = list(events)
-    events = [event for event in given if is_chosen(str(event.get("event_type") or ""), types or None)] or given
+    chosen = [event for event in events if is_chosen(str(event.get("event_type") or ""), types or None)] or events
     if stage == "recover":
-        worst = most_severe(events, lambda event: str(event.get("event_type") or ""))
+        worst = most_severe(chosen, lambda event: str(event.get("event_type") or ""))
         outcome = "" if worst is None else _outcome(worst)
         return HookInput(worst or {}, stage, resource, outcome, hook_seconds=timeout).variables()
     urgencies = [_urgency(event, starts_at, now) for event in events]
     ordered = most_urgent_first(zip(urgencies, events), lambda each: each[0])
     if not ordered:
         return HookInput({}, stage, resource, hook_seconds=timeout).variables()
-    (_type, left, _key), event = ordered[0]
-    limit = step_seconds(timeout, left if event.get("not_before") else None)
+    (_type, least, _key), first = ordered[0]
+    limit = step_seconds(timeout, least if first.get("not_before") else None)
+    (_type, left, _key), event = next(each for each in ordered if each[1] in chosen)
     return HookInput(event, stage, resource, seconds_left=max(0.0, left), hook_seconds=limit).variables()
 
 

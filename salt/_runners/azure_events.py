@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""Show and control the maintenance engine of this master, and push what beacons report.
+"""Show and control the maintenance engine of this master, and push the reports of beacons.
 
 .. versionadded:: 0.1.0
 
@@ -216,11 +216,18 @@ def push(url, header_file, report):
 
         salt-run azure_events.push https://eda.example.com:5000/endpoint /etc/salt/azure_events_push.headers "$REPORT"
     """
-    change = beacon_report.change_of(report if isinstance(report, dict) else json.loads(report))
+    try:
+        given = report if isinstance(report, dict) else json.loads(report)
+    except ValueError as error:
+        return _failed(f"report: {error}; pass the data of the beacon's event as JSON")
+    if not isinstance(given, dict):
+        return _failed("report: not an object; pass the data of the beacon's event as JSON")
+    change = beacon_report.change_of(given)
     if change is None:
         return {}
     data = json.dumps(change)
-    return salt.utils.http.query(url, method="POST", header_file=header_file, data=data, opts=__opts__, node="master")
+    answer = salt.utils.http.query(url, method="POST", header_file=header_file, data=data, opts=__opts__, node="master")
+    return _failed(**answer) if "error" in answer else answer
 
 
 def _request(do, event_id=None, force=False):

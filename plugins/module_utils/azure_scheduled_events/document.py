@@ -101,7 +101,7 @@ class ScheduledEvent(NamedTuple):
     def from_json(cls, data: Any, name: str = "event") -> ScheduledEvent:
         """Return the event of JSON values in the form of :meth:`as_dict`, which may be untrusted.
 
-        Known values may have any letter case. A member that can be None may be missing; others are ignored.
+        Known values may have any letter case. A member that can be None may be missing; unknown members are ignored.
 
         Raises:
             ValueError: a value cannot be used; the message begins with ``name``.
@@ -118,8 +118,8 @@ class ScheduledEvent(NamedTuple):
             values["resources"], _readable = _resources(data.get("resources"), about + "resources", defects)
             values["duration"] = _duration(data.get("duration_seconds"), about + "duration_seconds", defects)
             values["not_before"], unreadable = parse_not_before(data.get("not_before"))
-        except (TypeError, RecursionError):
-            raise ValueError(about + "a value is none of JSON, or is nested too deeply") from None
+        except (TypeError, ValueError, RecursionError):
+            raise ValueError(about + "a value is not a JSON value, or is nested too deeply") from None
         if unreadable:
             defects.add(about + "not_before is not a time in ISO 8601")
         if not (values["event_id"] or "").strip():
@@ -318,7 +318,7 @@ def _resources(value: Any, about: str, notes: _Warnings) -> tuple[tuple[str, ...
     if isinstance(value, str):
         notes.add(about + " is a single name, not a list")
         value = [value]
-    if not isinstance(value, list):
+    if not isinstance(value, (list, tuple)):
         notes.add(f"{about} is {_preview(value)}, not a list of names")
         return (), False
     readable = True

@@ -37,6 +37,8 @@ class HostRule(t.NamedTuple):
         own = own_name_in(name)
         if vm_key(name) in self.table:
             host = self.table[vm_key(name)]
+        elif not own.strip():
+            host = None
         elif self.pattern is not None:
             match = self.pattern.fullmatch(own)
             host = None if match is None else match.expand(self.template)

@@ -81,11 +81,11 @@ def _problem_of_event(event: Result, where: str, keyed: bool) -> str:
         return str(error)
     for name in _EVENT_TEXTS:
         if not _is_text_or_none(event.get(name)):
-            return f"{where}.{name} is not a text"
+            return f"{where}: {name} is not a text"
     if "not_before" not in event:
-        return f"{where}.not_before is missing"
+        return f"{where}: not_before is missing"
     if keyed and not _has_key_of_id(event):
-        return f"{where}.key is not that of event_id"
+        return f"{where}: key is not that of event_id"
     return ""
 
 

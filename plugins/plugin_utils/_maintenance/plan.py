@@ -136,7 +136,7 @@ class MaintenancePlan:
         """Return the types of the events for which the host prepares, as it lists them: its tasks get these."""
         planned = ((event, host.type_of(event["key"])) for event in _to_prepare(self._own_events(host)))
         own = [dict(event, event_type=kind) for event, kind in planned if kind is not None]
-        # ready hooks get the most urgent event, and tasks get all
+        # ready hooks prepare for the most urgent event, and tasks get all
         return sorted({event["event_type"] for event in (_most_urgent_first(own)[:1] if host.has_ready_hooks else own)})
 
     def _due_events(self) -> list[_Planned]:

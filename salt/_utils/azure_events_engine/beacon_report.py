@@ -1,6 +1,6 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 # SPDX-License-Identifier: Apache-2.0
-"""What a beacon reports, as the record of a change that rulebooks of Event-Driven Ansible read."""
+"""The report of a beacon as the record of a change, which rulebooks of Event-Driven Ansible read."""
 
 from __future__ import annotations
 

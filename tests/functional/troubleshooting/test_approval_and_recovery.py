@@ -50,8 +50,7 @@ def test_event_is_approved_when_the_gate_opens(section: Section, host: DaemonHos
     host.page_config = section.take("yaml").text
     (host.folder / "srv" / "cluster").mkdir(mode=0o755)
     host.start()
-    event = azure.schedule("Reboot", id=section.event_id)
-    host.wait_for(event, prepared="ok")
+    event = host.wait_for(azure.schedule("Reboot", id=section.event_id), prepared="ok")
     section.see(host.run, 0, 0)
     host.wait_for(event, approval="accepted")
     section.see(host.run)
@@ -61,8 +60,7 @@ def test_event_is_approved_when_the_gate_opens(section: Section, host: DaemonHos
 def test_refused_approval_is_repeated_until_it_is_accepted(section: Section, host: DaemonHost, azure: Azure) -> None:
     host.start()
     azure.fault("forbidden-html", method="POST")
-    event = azure.schedule("Reboot", id=section.event_id, source="User")
-    host.wait_for(event, approval="refused")
+    event = host.wait_for(azure.schedule("Reboot", id=section.event_id, source="User"), approval="refused")
     azure.advance(2)
     host.wait(lambda: len(azure.requests("POST")) == 2)
     host.wait_for(event, reason_code="request_waits")
@@ -77,8 +75,7 @@ def test_policy_documented_approves_the_restart_of_a_user(section: Section, host
     host.hook(DRAIN, "rm -f /srv/ready")
     host.config = {"policy": "observe"}
     host.start()
-    event = azure.schedule("Reboot", id=section.event_id, source="User")
-    host.wait_for(event, prepared="ok")
+    event = host.wait_for(azure.schedule("Reboot", id=section.event_id, source="User"), prepared="ok")
     section.see(host.run)
     host.write_config(section.take("yaml").text)
     section.see(host.run)
@@ -89,8 +86,7 @@ def test_policy_documented_approves_the_restart_of_a_user(section: Section, host
 def started_event(section: Section, host: DaemonHost, azure: Azure) -> str:
     """Start the daemon and return an event that it has prepared and approved, and that has started."""
     host.start()
-    event = azure.schedule("Freeze", id=section.event_id, duration=5)
-    host.wait_for(event, approval="accepted")
+    event = host.wait_for(azure.schedule("Freeze", id=section.event_id, duration=5), approval="accepted")
     azure.advance(2)
     host.wait_for(event, status="Started")
     return event

@@ -66,8 +66,7 @@ def test_approval_waits_for_the_disk(section: Section, host: DaemonHost, azure: 
     host.prefix = [*IN_OWN_MOUNTS, "sh", "-c", FULL_DISK, str(disk)]
     host.hook("prepare/10-drain", "rm -f /srv/ready")
     host.start()
-    event = azure.schedule("Reboot", id=section.event_id, source="User")
-    host.wait_for(event, prepared="ok")
+    event = host.wait_for(azure.schedule("Reboot", id=section.event_id, source="User"), prepared="ok")
     host.wait(lambda: not host.status()["records"]["ok"])
     section.see(host.run, 1)
     assert azure.approvals() == []

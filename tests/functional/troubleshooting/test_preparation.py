@@ -53,8 +53,7 @@ def test_paused_daemon_prepares_after_resume(section: Section, host: DaemonHost,
     host.hook(DRAIN, "rm -f /srv/ready")
     host.start()
     host.run("azure-scheduled-events pause --reason 'upgrade of the cluster'")
-    event = azure.schedule("Reboot", id=section.event_id)
-    host.wait_for(event, status="Scheduled")
+    event = host.wait_for(azure.schedule("Reboot", id=section.event_id), status="Scheduled")
     section.see(host.run, 1, 0)
     host.wait_for(event, prepared="ok")
     section.see(host.run)
@@ -66,8 +65,7 @@ def test_rule_with_hold_prepares_in_the_last_minutes(section: Section, host: Dae
     host.hook(DRAIN, "rm -f /srv/ready")
     host.page_config = config.text
     host.start()
-    event = azure.schedule("Reboot", id=section.event_id)
-    host.wait_for(event, status="Scheduled")
+    event = host.wait_for(azure.schedule("Reboot", id=section.event_id), status="Scheduled")
     section.see_block(command, host.run)
     azure.advance(11 * 60)
     host.wait_for(event, approval="accepted")
@@ -79,8 +77,7 @@ def test_wrong_resource_name_is_found_and_removed(section: Section, host: Daemon
     host.hook(DRAIN, "rm -f /srv/ready")
     host.config = {"policy": "documented", "resource_name": "web1"}
     host.start()
-    event = azure.schedule("Reboot", id=section.event_id)
-    host.wait_for(event, status="Scheduled")
+    event = host.wait_for(azure.schedule("Reboot", id=section.event_id), status="Scheduled")
     section.see(host.run, 0, 0)
     host.write_config(policy="documented")
     section.see(host.run)
@@ -119,8 +116,7 @@ def test_hook_that_was_ended_succeeds_with_a_longer_limit(section: Section, host
     host.hook(DRAIN, 'echo "17 connections are open"', UNTIL_RELEASED)
     host.config = {"policy": "documented", "hooks": {"10-drain": {"timeout": "1s"}}}
     host.start()
-    event = azure.schedule("Reboot", id=section.event_id)
-    host.wait_for(event, prepared="failed")
+    event = host.wait_for(azure.schedule("Reboot", id=section.event_id), prepared="failed")
     section.see(host.run)
     host.write_config(section.take("yaml").text)
     assert host.run("systemctl reload azure-scheduled-events")[0] == 0
@@ -134,8 +130,7 @@ def test_hook_without_time_runs_with_smaller_needs(section: Section, host: Daemo
     host.hook(BACKUP, "touch /srv/backup")
     host.config = {"policy": "documented", "hooks": {"20-backup": {"timeout": "10m", "needs": "10m"}}}
     host.start()
-    event = azure.schedule("Redeploy", id=section.event_id)
-    host.wait_for(event, prepared="failed")
+    event = host.wait_for(azure.schedule("Redeploy", id=section.event_id), prepared="failed")
     section.see(host.run)
     host.write_config(section.take("yaml").text)
     assert host.run("systemctl reload azure-scheduled-events")[0] == 0

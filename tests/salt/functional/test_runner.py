@@ -17,7 +17,7 @@ from salt.loader import engines, runner, utils
 
 from support.salt.loaded import ROOT
 
-PUBLIC = ("status", "fleet", "prepare", "recover", "approve", "hold", "release")
+PUBLIC = ("status", "fleet", "prepare", "recover", "approve", "hold", "release", "push")
 
 
 @pytest.fixture
@@ -68,6 +68,12 @@ def fleet(runners: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_runner_without_an_engine_names_the_remedy(fleet: Any) -> None:
     answer = fleet()
     assert answer["retcode"] == 1 and "add 'azure_events: {}' to 'engines'" in answer["error"]
+
+
+def test_push_that_fails_has_a_return_code(runners: Any) -> None:
+    for report in ("x", "[1]", '{"id": "web1", "event_id": "A", "change": "started"}'):
+        answer = runners["azure_events.push"]("http://127.0.0.1:9/", "/dev/null", report)
+        assert answer["retcode"] == 1 and answer["error"]
 
 
 def test_secret_of_runner_and_engine_is_private(fleet: Any, opts: dict[str, Any]) -> None:

@@ -146,9 +146,10 @@ class DaemonHost:
         found: dict[str, Any] | None = self.status()["maintenance"]
         return found
 
-    def wait_for(self, event_id: str, **members: Any) -> None:
-        """Wait until an event of `status` has these members."""
+    def wait_for(self, event_id: str, **members: Any) -> str:
+        """Wait until an event of `status` has these members; return its id."""
         self.wait(lambda: {**self.event(event_id), **members} == (self.event(event_id) or None))
+        return event_id
 
     def wait(self, condition: Callable[[], object]) -> None:
         wait_until(condition, explain=lambda: self.log() + self.run("azure-scheduled-events status")[1], pause=0.05)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from support.recipes.printed import Printed, printed_in
+from support.recipes.printed import Printed, is_shown, printed_in
 from support.repository import REPOSITORY
 
 pytestmark = pytest.mark.all
@@ -268,3 +268,10 @@ def test_targets_sessions_and_tests_that_pages_name_exist() -> None:
     assert tests and [name for name in tests if not (REPOSITORY / name).exists()] == []
     assert targets and [each for each in targets if not re.search(rf"^{each}:", made, re.MULTILINE)] == []
     assert sessions and [each for each in sessions if f"\ndef {each}(" not in defined] == []
+
+
+def test_is_shown_with_ellipses_for_missing_lines_only() -> None:
+    for shown in ("one two three", "...", "... three", "one ...", "one ... three", "... two ..."):
+        assert is_shown(["one", "two", "three"], shown.split()), shown
+    for other in ("", "one", "two three", "... two", "two ...", "three ... one", "one two three four"):
+        assert not is_shown(["one", "two", "three"], other.split()), other

@@ -33,7 +33,6 @@ def vm(make_daemon: MakeDaemon) -> DaemonProcess:
 
 @pytest.fixture
 def file(vm: DaemonProcess) -> Path:
-    """The file of the figures."""
     path = vm.harness.folder / "metrics.prom"
     vm.harness.configure(metrics_file=str(path))
     return path

@@ -159,9 +159,11 @@ def test_event_variables_are_those_of_the_most_urgent_event():
 
 def test_event_variables_are_those_of_an_event_that_the_hook_prepares_for():
     events = [
-        {"event_id": "A", "event_type": "Freeze", "not_before": "2026-11-21T10:15:00Z"},
-        {"event_id": "B", "event_type": "Reboot", "not_before": "2026-11-21T10:15:00Z"},
+        {"event_id": "A", "event_type": "Freeze", "not_before": "2026-11-21T11:00:00Z"},
+        {"event_id": "B", "event_type": "Reboot", "not_before": "2026-11-21T10:02:00Z"},
     ]
+    given = variables(events, types=["Freeze"])
+    assert (given["EVENT_SECONDS_LEFT"], given["HOOK_SECONDS"]) == ("3600", "115")
     for stage in ("prepare", "recover"):
         found = [variables(events, stage, types=types)["EVENT_ID"] for types in ((), ["freeze"], ["Preempt"])]
         assert found == ["B", "A", "B"]

@@ -35,7 +35,7 @@ def from_json(kind: type[_Value], data: Any) -> _Value:
     """Return the value of this class that `to_json` stored.
 
     Raises:
-        ValueError: a member is missing or unknown, or its value cannot be used.
+        ValueError: a member is missing or unknown, or its value cannot be used; of an event, see `ScheduledEvent`.
     """
     make: Callable[..., _Value] = kind
     try:

@@ -32,12 +32,7 @@ def test_record_has_each_value_in_its_member():
 
 def test_unknown_values_of_a_record_are_empty():
     record = change_record("started", EVENT, "7", "2026-11-21T10:15:00Z", "program")
-    assert (record["reporter"], record["outcome"], record["resource_id"], record["other_events"]) == (
-        "",
-        None,
-        None,
-        [],
-    )
+    assert [record[name] for name in ("reporter", "outcome", "resource_id", "other_events")] == ["", None, None, []]
 
 
 def test_record_is_independent_of_the_events_that_it_was_made_of():
