@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import logging
 import threading
 import time
@@ -76,7 +77,8 @@ class Poller(threading.Thread):
         self._longest_first = self._longest + requests * settings.first_timeout
         self._needs_name = not settings.resource_name
         self._name_after = float("-inf")
-        self._wake = threading.Event()
+        # released while approvals wait; an Event takes a lock and a condition for each pause
+        self._wake = threading.Lock()
         self._approvals: collections.deque[ScheduledEvent] = collections.deque()
         # the last good document, its time of arrival, and whether the main loop has it: no poll has failed since
         self._last: EventDocument | None = None
@@ -89,7 +91,8 @@ class Poller(threading.Thread):
     def approve(self, event: ScheduledEvent) -> None:
         """Send an approval soon, if the event has not changed. For any thread."""
         self._approvals.append(event)
-        self._wake.set()
+        with contextlib.suppress(RuntimeError):  # it is released already
+            self._wake.release()
 
     def deliver_unchanged(self, wanted: bool) -> None:
         """Deliver documents without a change as well, as long as they are wanted. For any thread."""
@@ -108,7 +111,7 @@ class Poller(threading.Thread):
                 self._poll_failed(_imds_error(error), True)
                 pause = _PAUSE_AFTER_PROGRAM_ERROR
             if pause > 0:
-                self._wake.wait(pause)
+                self._wake.acquire(timeout=pause)
 
     def poll_once(self) -> float:
         """Send a waiting approval and poll once; return the seconds until the next poll.
@@ -121,7 +124,7 @@ class Poller(threading.Thread):
            the start of this call.
         """
         began = self._now()
-        self._wake.clear()
+        self._wake.acquire(blocking=False)
         if self._approvals:
             self.send_approval(self._approvals.popleft())
         if self._needs_name and began >= self._name_after:
