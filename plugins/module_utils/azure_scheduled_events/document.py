@@ -115,6 +115,11 @@ class ScheduledEvent(NamedTuple):
             for member in ("event_id", "description", *_KNOWN):
                 value = _text(data, member, about, defects)
                 values[member] = usual_spelling(value or "", _KNOWN.get(member, ())) or value
+            if not (values["event_id"] or "").strip():
+                values["event_id"] = None
+            for member in ("event_id", "event_type", "status"):
+                if values[member] is None:
+                    defects.add(f"{about}{member} is missing")
             values["resources"], _readable = _resources(data.get("resources"), about + "resources", defects)
             values["duration"] = _duration(data.get("duration_seconds"), about + "duration_seconds", defects)
             values["not_before"], unreadable = parse_not_before(data.get("not_before"))
@@ -122,11 +127,6 @@ class ScheduledEvent(NamedTuple):
             raise ValueError(about + "a value is not a JSON value, or is nested too deeply") from None
         if unreadable:
             defects.add(about + "not_before is not a time in ISO 8601")
-        if not (values["event_id"] or "").strip():
-            values["event_id"] = None
-        for member in ("event_id", "event_type", "status"):
-            if values[member] is None:
-                defects.add(f"{about}{member} is missing")
         for defect in defects.texts:
             raise ValueError(defect)
         return cls(**values)

@@ -34,7 +34,8 @@ def write(directory: Path, *numbers: int, is_open: bool = False) -> None:
 )
 def test_odd_texts_are_read_as_they_were_written(tmp_path: Path, odd: str) -> None:
     maintenance = make_maintenance()
-    maintenance.events[0].event = make_event("E" + odd, description=odd, resources=(odd, "vm1"), source=odd)
+    text = odd.replace("\ud800", "\\ud800")  # as documents are read
+    maintenance.events[0].event = make_event("E" + text, description=text, resources=(text, "vm1"), source=text)
     maintenance.given_up_by = maintenance.runs[0].output = maintenance.runs[0].name = odd
     maintenance.timeline[0] = maintenance.timeline[0]._replace(detail=odd)
     path = str(tmp_path / "file")

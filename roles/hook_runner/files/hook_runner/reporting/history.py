@@ -120,7 +120,8 @@ def shown(text: str) -> str | None:
 def _ended_run(run: HookRun, ids: Mapping[int, str]) -> Json:
     return {
         **run_data(run, ids),
-        "seconds": None if run.ended is None else round((run.ended - run.began).total_seconds(), 3),
+        # the server's clock may have moved back within its second
+        "seconds": None if run.ended is None else max(0.0, round((run.ended - run.began).total_seconds(), 3)),
         "exit_status": run.exit_status,
         "output": escape_surrogates(run.output),
         "cause": run.cause.value or None,
