@@ -21,7 +21,6 @@
 # the same id; the end of an event is sent once.
 {%- set url = 'https://127.0.0.1:5000/endpoint' %}
 {%- set header_file = '/etc/salt/azure_events_push.headers' %}
-{%- if data.get('event_id') %}
 
 push the change:
   runner.azure_events.push:
@@ -29,4 +28,3 @@ push the change:
         - url: {{ url | json }}
         - header_file: {{ header_file | json }}
         - report: {{ data | json | json }}
-{%- endif %}

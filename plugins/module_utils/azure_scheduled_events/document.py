@@ -127,8 +127,8 @@ class ScheduledEvent(NamedTuple):
             raise ValueError(about + "a value is not a JSON value, or is nested too deeply") from None
         if unreadable:
             defects.add(about + "not_before is not a time in ISO 8601")
-        for defect in defects.texts:
-            raise ValueError(defect)
+        if defects.texts:
+            raise ValueError(next(iter(defects.texts)))
         return cls(**values)
 
 
