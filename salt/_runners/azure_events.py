@@ -218,7 +218,7 @@ def push(url, header_file, report):
     """
     try:
         given = report if isinstance(report, dict) else json.loads(report)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         return _failed(f"report: {error}; pass the data of the beacon's event as JSON")
     if not isinstance(given, dict):
         return _failed("report: not an object; pass the data of the beacon's event as JSON")

@@ -53,8 +53,7 @@ def test_there_are_no_other_functions(runners: Any) -> None:
 
 
 def test_engine_is_loaded(opts: dict[str, Any]) -> None:
-    loaded = engines(opts, {}, {}, utils(opts))
-    assert "azure_events.start" in loaded
+    assert "azure_events.start" in engines(opts, {}, {}, utils(opts))
 
 
 @pytest.fixture
@@ -71,7 +70,7 @@ def test_runner_without_an_engine_names_the_remedy(fleet: Any) -> None:
 
 
 def test_push_that_fails_has_a_return_code(runners: Any) -> None:
-    for report in ("x", "[1]", '{"id": "web1", "event_id": "A", "change": "started"}'):
+    for report in ("x", "[1]", 7, '{"id": "web1", "event_id": "A", "change": "started"}'):
         answer = runners["azure_events.push"]("http://127.0.0.1:9/", "/dev/null", report)
         assert answer["retcode"] == 1 and answer["error"]
 
