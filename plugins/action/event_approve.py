@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_action import (
-    EventAction,
-    Result,
-)
+from ..plugin_utils._event_action import EventAction, Result
 
 
 class ActionModule(EventAction):
@@ -19,17 +16,12 @@ class ActionModule(EventAction):
     module = "event_approve"
 
     def _event_task(self) -> t.Any:
-        from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.approve import (
-            EVENT_APPROVE,
-        )
+        from ..module_utils._event_tasks.approve import EVENT_APPROVE
 
         return EVENT_APPROVE
 
     def _prepare_for_windows(self, params: Result, task_vars: Result) -> Result:
-        from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.approval_files import (
-            policy_of_host,
-            receipts_of_host,
-        )
+        from ..plugin_utils._windows_hosts.approval_files import policy_of_host, receipts_of_host
 
         host = self._task.delegate_to or task_vars["inventory_hostname"]
         prepared = dict(params, receipts=receipts_of_host(params["receipts"], host))

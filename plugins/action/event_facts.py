@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_action import EventAction
+from ..plugin_utils._event_action import EventAction
 
 
 class ActionModule(EventAction):
@@ -16,8 +16,6 @@ class ActionModule(EventAction):
     module = "event_facts"
 
     def _event_task(self) -> t.Any:
-        from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.facts import (
-            EVENT_FACTS,
-        )
+        from ..module_utils._event_tasks.facts import EVENT_FACTS
 
         return EVENT_FACTS

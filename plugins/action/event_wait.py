@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_action import (
-    EventAction,
-    Result,
-)
+from ..plugin_utils._event_action import EventAction, Result
 
 
 class ActionModule(EventAction):
@@ -19,16 +16,12 @@ class ActionModule(EventAction):
     module = "event_wait"
 
     def _event_task(self) -> t.Any:
-        from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.wait import (
-            EVENT_WAIT,
-        )
+        from ..module_utils._event_tasks.wait import EVENT_WAIT
 
         return EVENT_WAIT
 
     def _prepare_for_windows(self, params: Result, task_vars: Result) -> Result:
-        from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._worker_process import (
-            release_fork,
-        )
+        from ..plugin_utils._worker_process import release_fork
 
         # an open connection may have threads, which a further process would not have
         if not (self._task.check_mode or self._connection.connected):

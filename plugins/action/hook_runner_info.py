@@ -8,7 +8,8 @@ from __future__ import annotations
 import typing as t
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._worker_process import release_fork
+
+from ..plugin_utils._worker_process import release_fork
 
 _NAME = "azure_imds.scheduled_events.hook_runner_info"
 

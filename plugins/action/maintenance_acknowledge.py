@@ -9,7 +9,8 @@ import typing as t
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.arm_acknowledge import (
+
+from ..plugin_utils._maintenance.arm_acknowledge import (
     APPROVED,
     FAILED,
     Answer,

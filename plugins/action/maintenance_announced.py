@@ -9,28 +9,13 @@ import typing as t
 from datetime import datetime, timezone
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import (
-    NoteFile,
-    describe_note,
-    run_of,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
-    parse_option,
-    parse_seconds,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.announced import (
-    end_of,
-    events_of,
-    read_announced,
-    read_ended,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.controller_notes import (
-    note_on_controller,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.controller_process import (
-    this_run,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.preparation import Preparation
+
+from ..module_utils._maintenance_note import NoteFile, describe_note, run_of
+from ..module_utils.azure_scheduled_events.options import parse_option, parse_seconds
+from ..plugin_utils._maintenance.announced import end_of, events_of, read_announced, read_ended
+from ..plugin_utils._maintenance.controller_notes import note_on_controller
+from ..plugin_utils._maintenance.controller_process import this_run
+from ..plugin_utils._maintenance.preparation import Preparation
 
 _OPTIONS: dict[str, t.Any] = dict(
     step=dict(type="str", choices=["begin", "end"], required=True),

@@ -12,23 +12,11 @@ import typing as t
 from ansible.errors import AnsibleError
 from ansible.playbook.role.include import RoleInclude
 from ansible.plugins.action import ActionBase
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
-    parse_event_types,
-    parse_option,
-    suggestion,
-    type_warnings,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.announced import (
-    listings_of,
-    read_announced,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.caller_files import (
-    caller_folders,
-    find_file,
-    find_role,
-    names_a_file,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.control_plane_options import (
+
+from ..module_utils.azure_scheduled_events.options import parse_event_types, parse_option, suggestion, type_warnings
+from ..plugin_utils._maintenance.announced import listings_of, read_announced
+from ..plugin_utils._maintenance.caller_files import caller_folders, find_file, find_role, names_a_file
+from ..plugin_utils._maintenance.control_plane_options import (
     ARM,
     CONTROL_PLANE_OPTIONS,
     HOSTS,
@@ -36,8 +24,8 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
     problems_of_control_plane,
     problems_of_facts,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.limits import parse_limits
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import runs
+from ..plugin_utils._maintenance.limits import parse_limits
+from ..plugin_utils._ready_hooks import runs
 
 # strategies under which a host begins a task only after all others have ended the one before
 _LOCKSTEP = ("linear", "debug")

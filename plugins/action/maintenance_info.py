@@ -8,7 +8,8 @@ from __future__ import annotations
 import typing as t
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.host_results import checked
+
+from ..plugin_utils._maintenance.host_results import checked
 
 _NAME = "azure_imds.scheduled_events.maintenance_info"
 

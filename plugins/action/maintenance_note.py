@@ -8,18 +8,11 @@ from __future__ import annotations
 import typing as t
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note_states import (
-    NOTE_OPTIONS,
-    set_note,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.controller_notes import (
-    note_on_controller,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.controller_process import (
-    has_ended,
-    this_run,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.host_results import checked
+
+from ..module_utils._maintenance_note_states import NOTE_OPTIONS, set_note
+from ..plugin_utils._maintenance.controller_notes import note_on_controller
+from ..plugin_utils._maintenance.controller_process import has_ended, this_run
+from ..plugin_utils._maintenance.host_results import checked
 
 
 class ActionModule(ActionBase):

@@ -11,26 +11,13 @@ import typing as t
 
 from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
-    parse_option,
-    parse_seconds,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.controller_process import (
-    has_ended,
-    this_run,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.host_results import checked
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.wait_rules import (
-    CONTINUES,
-    REMOVED,
-    WaitRules,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._time_limit import (
-    TimeLimitExceeded,
-    kill_children,
-    time_limit,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._worker_process import release_fork
+
+from ..module_utils.azure_scheduled_events.options import parse_option, parse_seconds
+from ..plugin_utils._maintenance.controller_process import has_ended, this_run
+from ..plugin_utils._maintenance.host_results import checked
+from ..plugin_utils._maintenance.wait_rules import CONTINUES, REMOVED, WaitRules
+from ..plugin_utils._time_limit import TimeLimitExceeded, kill_children, time_limit
+from ..plugin_utils._worker_process import release_fork
 
 # seconds between attempts to reach the host
 _PAUSE = 2.0

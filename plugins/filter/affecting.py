@@ -53,8 +53,9 @@ _value:
 import typing as t
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import affects
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_values import event_of
+
+from ..module_utils.azure_scheduled_events.identity import affects
+from ..plugin_utils._event_values import event_of
 
 
 def affecting(events: t.Any, names: t.Any) -> list[t.Any]:

@@ -72,19 +72,11 @@ _value:
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
-    parse_seconds,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.announced import (
-    listings_of,
-    read_announced,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import State
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approvals import (
-    after_approvals,
-    decide_approvals,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import hosts_of
+from ..module_utils.azure_scheduled_events.options import parse_seconds
+from ..plugin_utils._maintenance.announced import listings_of, read_announced
+from ..plugin_utils._maintenance.approval_attempts import State
+from ..plugin_utils._maintenance.approvals import after_approvals, decide_approvals
+from ..plugin_utils._maintenance.hosts import hosts_of
 
 
 def maintenance_approvals(

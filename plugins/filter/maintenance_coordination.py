@@ -80,23 +80,11 @@ _value:
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
-    parse_seconds,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.announced import (
-    listings_of,
-    read_announced,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import (
-    State,
-    with_approvals,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.coordination import (
-    Limits,
-    first_state,
-    next_state,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import hosts_of
+from ..module_utils.azure_scheduled_events.options import parse_seconds
+from ..plugin_utils._maintenance.announced import listings_of, read_announced
+from ..plugin_utils._maintenance.approval_attempts import State, with_approvals
+from ..plugin_utils._maintenance.coordination import Limits, first_state, next_state
+from ..plugin_utils._maintenance.hosts import hosts_of
 
 
 def maintenance_coordination(

@@ -63,14 +63,10 @@ import time
 import typing as t
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import hosts_of
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.limits import parse_limits
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.plan import (
-    Clocks,
-    MaintenancePlan,
-    describe,
-    table_of_plan,
-)
+
+from ..plugin_utils._maintenance.hosts import hosts_of
+from ..plugin_utils._maintenance.limits import parse_limits
+from ..plugin_utils._maintenance.plan import Clocks, MaintenancePlan, describe, table_of_plan
 
 
 def maintenance_plan(

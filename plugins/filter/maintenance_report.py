@@ -42,18 +42,10 @@ _value:
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import (
-    last_results,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.coordination_report import (
-    coordination_problems,
-    coordination_rows,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import hosts_of
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.report import (
-    compose_report,
-    table_of,
-)
+from ..plugin_utils._maintenance.approval_attempts import last_results
+from ..plugin_utils._maintenance.coordination_report import coordination_problems, coordination_rows
+from ..plugin_utils._maintenance.hosts import hosts_of
+from ..plugin_utils._maintenance.report import compose_report, table_of
 
 
 def maintenance_report(hosts: t.Sequence[str], hostvars: t.Mapping[str, t.Any]) -> dict[str, t.Any]:

@@ -38,7 +38,7 @@ _value:
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import failures
+from ..plugin_utils._ready_hooks import failures
 
 
 def ready_hook_failures(results: t.Sequence[t.Mapping[str, t.Any]], stage: str) -> str:

@@ -44,7 +44,8 @@ _value:
 import typing as t
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import hook_files
+
+from ..plugin_utils._ready_hooks import hook_files
 
 
 def ready_hook_files(entries: t.Any, python: str = "") -> list[dict[str, t.Any]]:

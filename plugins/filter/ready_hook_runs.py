@@ -47,7 +47,8 @@ _value:
 import typing as t
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import runs, runs_for
+
+from ..plugin_utils._ready_hooks import runs, runs_for
 
 
 def ready_hook_runs(

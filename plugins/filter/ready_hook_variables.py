@@ -63,7 +63,7 @@ _value:
 import typing as t
 from datetime import datetime, timezone
 
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._ready_hooks import event_variables
+from ..plugin_utils._ready_hooks import event_variables
 
 
 def ready_hook_variables(

@@ -44,10 +44,9 @@ import typing as t
 from datetime import datetime, timezone
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
-    parse_time,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_values import event_of
+
+from ..module_utils.azure_scheduled_events.timestamps import parse_time
+from ..plugin_utils._event_values import event_of
 
 
 def time_left(event: t.Any, now: str | None = None) -> int:

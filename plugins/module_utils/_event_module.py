@@ -7,21 +7,11 @@ from __future__ import annotations
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.event_task import (
-    EventCall,
-    EventTask,
-    InvalidOptions,
-    Result,
-    failure,
-    shared_options,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
-    Selection,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.transport import (
-    REQUESTS_IMPORT_ERROR,
-)
+
+from ._event_tasks.event_task import EventCall, EventTask, InvalidOptions, Result, failure, shared_options
+from .azure_scheduled_events.errors import ImdsError
+from .azure_scheduled_events.selection import Selection
+from .azure_scheduled_events.transport import REQUESTS_IMPORT_ERROR
 
 
 def event_module(

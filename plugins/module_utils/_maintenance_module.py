@@ -8,10 +8,8 @@ from __future__ import annotations
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import (
-    NoteFile,
-    default_folder,
-)
+
+from ._maintenance_note import NoteFile, default_folder
 
 NOTES: dict[str, t.Any] = dict(type="path")
 WITHIN: dict[str, t.Any] = dict(type="raw", default=1800)

@@ -16,7 +16,7 @@ import os
 import typing as t
 from datetime import datetime, timezone
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import durable_file
+from .azure_scheduled_events import durable_file
 
 # of root
 DEFAULT_FOLDER = "/var/lib/azure-scheduled-events/maintenance"

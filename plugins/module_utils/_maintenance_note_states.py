@@ -7,16 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import (
-    NoteFile,
-    NoteHeld,
-    describe_note,
-    run_of,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
-    parse_option,
-    parse_seconds,
-)
+from ._maintenance_note import NoteFile, NoteHeld, describe_note, run_of
+from .azure_scheduled_events.options import parse_option, parse_seconds
 
 REMEDY = "wait until that run has ended, or set maintenance_take_over if it is known to have ended"
 

@@ -11,28 +11,14 @@ import stat
 import typing as t
 from datetime import datetime, timezone
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    EventDocument,
-    ScheduledEvent,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import vm_key
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
-    printable,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import all_vms
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
-    Selection,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.session import (
-    ImdsSession,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import (
-    UNLISTED,
-    Observation,
-    Sighting,
-    Tracker,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import wait_for
+from .azure_scheduled_events.document import EventDocument, ScheduledEvent
+from .azure_scheduled_events.identity import vm_key
+from .azure_scheduled_events.printable import printable
+from .azure_scheduled_events.release import all_vms
+from .azure_scheduled_events.selection import Selection
+from .azure_scheduled_events.session import ImdsSession
+from .azure_scheduled_events.tracking import UNLISTED, Observation, Sighting, Tracker
+from .azure_scheduled_events.waiting import wait_for
 
 # environment variable of the caller's tasks: the id of the run, and the step
 RUN_VARIABLE = "AZURE_MAINTENANCE_RUN"

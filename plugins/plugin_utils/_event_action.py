@@ -36,16 +36,9 @@ class EventAction(ActionBase):
 
     def _work_for_windows(self, task_vars: Result) -> Result:
         # a task of a POSIX host needs none of these
-        from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.event_task import (
-            InvalidOptions,
-            failure,
-        )
-        from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.event_work import (
-            work_on_controller,
-        )
-        from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.host_module import (
-            HostModule,
-        )
+        from ..module_utils._event_tasks.event_task import InvalidOptions, failure
+        from ._windows_hosts.event_work import work_on_controller
+        from ._windows_hosts.host_module import HostModule
 
         if self._task.async_val:
             return {

@@ -9,12 +9,9 @@ import typing as t
 from datetime import timedelta
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    ScheduledEvent,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
-    parse_time,
-)
+
+from ..module_utils.azure_scheduled_events.document import ScheduledEvent
+from ..module_utils.azure_scheduled_events.timestamps import parse_time
 
 _TEXTS = ("event_id", "event_type", "status")
 _MEMBERS = (*_TEXTS, "resources", "not_before", "duration_seconds")

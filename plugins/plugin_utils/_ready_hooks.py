@@ -12,32 +12,18 @@ import typing as t
 from datetime import datetime
 from functools import partial
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
-    is_chosen,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.hook_input import (
-    HookInput,
-    step_seconds,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
+from ..module_utils.azure_scheduled_events.event_types import is_chosen
+from ..module_utils.azure_scheduled_events.hook_input import HookInput, step_seconds
+from ..module_utils.azure_scheduled_events.options import (
     check_key,
     parse_choice,
     parse_event_types,
     parse_option,
     parse_seconds,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.outcome import (
-    UNKNOWN,
-    outcome_of,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
-    parse_time,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.urgency import (
-    Urgency,
-    most_severe,
-    most_urgent_first,
-)
+from ..module_utils.azure_scheduled_events.outcome import UNKNOWN, outcome_of
+from ..module_utils.azure_scheduled_events.timestamps import parse_time
+from ..module_utils.azure_scheduled_events.urgency import Urgency, most_severe, most_urgent_first
 
 LIBRARY = "/usr/local/lib/azure-scheduled-events-hooks"
 _BOTH = ("prepare", "recover")

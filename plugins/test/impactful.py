@@ -50,10 +50,9 @@ import math
 import typing as t
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
-    advises,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_values import event_of
+
+from ..module_utils.azure_scheduled_events.event_types import advises
+from ..plugin_utils._event_values import event_of
 
 
 def impactful(event: t.Any, freeze_limit: float = 9) -> bool:

@@ -34,7 +34,7 @@ _value:
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._event_values import event_of
+from ..plugin_utils._event_values import event_of
 
 
 def started(event: t.Any) -> bool:

@@ -4,36 +4,14 @@
 
 from __future__ import annotations
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.event_task import (
-    EventCall,
-    EventTask,
-    InvalidOptions,
-    Result,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approval import (
-    ApprovalResult,
-    approve,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.approval_plan import (
-    APPROVE,
-    APPROVED,
-    ApprovalCriteria,
-    ApprovalOutcome,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import Policy
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
-    printable,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import (
-    default_folder,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
-    ALREADY_APPROVED,
-    OTHERS_AFFECTED,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.yaml_lines import (
-    read_text,
-)
+from ..azure_scheduled_events.approval import ApprovalResult, approve
+from ..azure_scheduled_events.approval_plan import APPROVE, APPROVED, ApprovalCriteria, ApprovalOutcome
+from ..azure_scheduled_events.policy import Policy
+from ..azure_scheduled_events.printable import printable
+from ..azure_scheduled_events.receipts import default_folder
+from ..azure_scheduled_events.release import ALREADY_APPROVED, OTHERS_AFFECTED
+from ..azure_scheduled_events.yaml_lines import read_text
+from .event_task import EventCall, EventTask, InvalidOptions, Result
 
 
 def parse_criteria(call: EventCall) -> ApprovalCriteria:

@@ -7,25 +7,12 @@ from __future__ import annotations
 import typing as t
 from functools import partial
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    API_VERSION,
-    EventDocument,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.endpoint import (
-    DEFAULT_ENDPOINT,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
-    parse_option,
-    parse_seconds,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
-    Selection,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.session import (
-    ConnectionOptions,
-    ImdsSession,
-)
+from ..azure_scheduled_events.document import API_VERSION, EventDocument
+from ..azure_scheduled_events.endpoint import DEFAULT_ENDPOINT
+from ..azure_scheduled_events.errors import ImdsError
+from ..azure_scheduled_events.options import parse_option, parse_seconds
+from ..azure_scheduled_events.selection import Selection
+from ..azure_scheduled_events.session import ConnectionOptions, ImdsSession
 
 # a document may have thousands of defects
 _WARNINGS_SHOWN = 10

@@ -6,19 +6,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.event_task import (
-    EventCall,
-    EventTask,
-    Result,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    EventDocument,
-    ScheduledEvent,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.selection import (
-    Selection,
-)
+from ..azure_scheduled_events.document import EventDocument, ScheduledEvent
+from ..azure_scheduled_events.errors import ImdsError
+from ..azure_scheduled_events.selection import Selection
+from .event_task import EventCall, EventTask, Result
 
 
 def facts(

@@ -4,11 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.event_task import (
-    EventCall,
-    EventTask,
-    Result,
-)
+from .event_task import EventCall, EventTask, Result
 
 
 def read_events(call: EventCall) -> Result:

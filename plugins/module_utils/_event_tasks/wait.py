@@ -4,15 +4,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.event_task import (
-    EventCall,
-    EventTask,
-    Result,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import (
-    STATES,
-    EventWait,
-)
+from ..azure_scheduled_events.waiting import STATES, EventWait
+from .event_task import EventCall, EventTask, Result
 
 
 def wait_for_events(call: EventCall) -> Result:

@@ -8,28 +8,12 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.change_record import (
-    SCHEMA,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import (
-    APPEARED,
-    CHANGED,
-    GONE,
-    STARTED,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    ScheduledEvent,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.outcome import (
-    OUTCOMES,
-    UNKNOWN,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
-    escape_surrogates,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
-    parse_time,
-)
+from ...module_utils.azure_scheduled_events.change_record import SCHEMA
+from ...module_utils.azure_scheduled_events.changes import APPEARED, CHANGED, GONE, STARTED
+from ...module_utils.azure_scheduled_events.document import ScheduledEvent
+from ...module_utils.azure_scheduled_events.outcome import OUTCOMES, UNKNOWN
+from ...module_utils.azure_scheduled_events.printable import escape_surrogates
+from ...module_utils.azure_scheduled_events.timestamps import parse_time
 
 KINDS = (APPEARED, CHANGED, STARTED, GONE)
 REPORTED_BY_SOURCE, REPORTED_BY_EVENT_GRID = "event_source", "event_grid"

@@ -9,10 +9,7 @@ import itertools
 import json
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.change_record import (
-    SCHEMA,
-)
-
+from ...module_utils.azure_scheduled_events.change_record import SCHEMA
 from .change import NotAChange, read
 from .event_grid import is_notification, read_notification
 

@@ -10,14 +10,8 @@ import logging
 import os
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
-    nature_of,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
-    check_key,
-    parse_option,
-)
-
+from ...module_utils.azure_scheduled_events.event_types import nature_of
+from ...module_utils.azure_scheduled_events.options import check_key, parse_option
 from .change import without_templates
 from .deliveries import BODIES, find_changes
 from .host_names import HostRule, host_rule

@@ -11,21 +11,10 @@ from __future__ import annotations
 import json
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.change_record import (
-    change_record,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import (
-    APPEARED,
-    GONE,
-    STARTED,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    parse_document,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.outcome import (
-    reported_outcome,
-)
-
+from ...module_utils.azure_scheduled_events.change_record import change_record
+from ...module_utils.azure_scheduled_events.changes import APPEARED, GONE, STARTED
+from ...module_utils.azure_scheduled_events.document import parse_document
+from ...module_utils.azure_scheduled_events.outcome import reported_outcome
 from .change import REPORTED_BY_EVENT_GRID, NotAChange, read
 
 _TYPES = (

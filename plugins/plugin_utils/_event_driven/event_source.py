@@ -9,10 +9,7 @@ import asyncio
 import threading
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.transport import (
-    REQUESTS_IMPORT_ERROR,
-)
-
+from ...module_utils.azure_scheduled_events.transport import REQUESTS_IMPORT_ERROR
 from .imds_watch import LOGGER, ImdsWatch
 from .source_options import parse_arguments
 

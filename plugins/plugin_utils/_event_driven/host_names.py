@@ -8,10 +8,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
-    own_name_in,
-    vm_key,
-)
+from ...module_utils.azure_scheduled_events.identity import own_name_in, vm_key
 
 # A name becomes a part of --limit, where other characters select groups, exclude hosts or read files.
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?")

@@ -11,41 +11,16 @@ import typing as t
 import uuid
 from datetime import datetime, timedelta, timezone
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.change_record import (
-    change_record,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import (
-    APPEARED,
-    GONE,
-    Change,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    ScheduledEvent,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
-    ImdsError,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
-    resource_name_of,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.imds import (
-    Imds,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.outcome import (
-    outcome_of,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.pacing import (
-    WATCHING,
-    Pacer,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.session import (
-    OPTIONAL_ANSWER_TIMEOUT,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import (
-    Observation,
-    Tracker,
-)
-
+from ...module_utils.azure_scheduled_events.change_record import change_record
+from ...module_utils.azure_scheduled_events.changes import APPEARED, GONE, Change
+from ...module_utils.azure_scheduled_events.document import ScheduledEvent
+from ...module_utils.azure_scheduled_events.errors import ImdsError
+from ...module_utils.azure_scheduled_events.identity import resource_name_of
+from ...module_utils.azure_scheduled_events.imds import Imds
+from ...module_utils.azure_scheduled_events.outcome import outcome_of
+from ...module_utils.azure_scheduled_events.pacing import WATCHING, Pacer
+from ...module_utils.azure_scheduled_events.session import OPTIONAL_ANSWER_TIMEOUT
+from ...module_utils.azure_scheduled_events.tracking import Observation, Tracker
 from .change import REPORTED_BY_SOURCE
 from .source_options import SourceOptions
 

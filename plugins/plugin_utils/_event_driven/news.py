@@ -17,18 +17,9 @@ import collections
 import hashlib
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import (
-    APPEARED,
-    CHANGED,
-    GONE,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
-    removes_vm,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
-    vm_key,
-)
-
+from ...module_utils.azure_scheduled_events.changes import APPEARED, CHANGED, GONE
+from ...module_utils.azure_scheduled_events.event_types import removes_vm
+from ...module_utils.azure_scheduled_events.identity import vm_key
 from .change import REPORTED_BY_EVENT_GRID, moment
 
 _PENDING, _STARTED, _GONE = 0, 1, 2

@@ -8,15 +8,9 @@ from __future__ import annotations
 import typing as t
 from functools import partial
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    API_VERSION,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.endpoint import (
-    DEFAULT_ENDPOINT,
-    parse_api_versions,
-    parse_endpoint,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
+from ...module_utils.azure_scheduled_events.document import API_VERSION
+from ...module_utils.azure_scheduled_events.endpoint import DEFAULT_ENDPOINT, parse_api_versions, parse_endpoint
+from ...module_utils.azure_scheduled_events.options import (
     Parser,
     parse_option,
     parse_options,

@@ -13,30 +13,14 @@ from __future__ import annotations
 import typing as t
 from datetime import datetime
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import Note
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    ScheduledEvent,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
-    is_chosen,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
-    is_same_vm,
-    vm_key,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.outcome import (
-    COMPLETED,
-    UNKNOWN,
-    outcome_of,
-    reported_outcome,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
-    printable,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
-    parse_not_before,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.preparation import Preparation
+from ...module_utils._maintenance_note import Note
+from ...module_utils.azure_scheduled_events.document import ScheduledEvent
+from ...module_utils.azure_scheduled_events.event_types import is_chosen
+from ...module_utils.azure_scheduled_events.identity import is_same_vm, vm_key
+from ...module_utils.azure_scheduled_events.outcome import COMPLETED, UNKNOWN, outcome_of, reported_outcome
+from ...module_utils.azure_scheduled_events.printable import printable
+from ...module_utils.azure_scheduled_events.timestamps import parse_not_before
+from .preparation import Preparation
 
 ANNOUNCED = "maintenance_announced"
 ENDED = "maintenance_ended"

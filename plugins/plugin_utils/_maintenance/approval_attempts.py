@@ -10,12 +10,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
-    Obstacle,
-    Report,
-    approver_order,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import MaintenanceHost
+from ...module_utils.azure_scheduled_events.release import Obstacle, Report, approver_order
+from .hosts import MaintenanceHost
 
 # the outcome of an attempt whose host was lost, or could not send the approval
 FAILED = "failed"

@@ -11,35 +11,11 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
-    STARTED,
-    Obstacle,
-    Report,
-    obstacles,
-    release_set,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import (
-    Sighting,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import (
-    NOT_KNOWN,
-    Decision,
-    State,
-    decision,
-    no_attempts,
-    senders,
-    with_approvals,
-    withheld_by,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import (
-    Event,
-    MaintenanceHost,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.vm_hosts import (
-    hosts_by_vm,
-    reports_by_vm,
-    sighting_of,
-)
+from ...module_utils.azure_scheduled_events.release import STARTED, Obstacle, Report, obstacles, release_set
+from ...module_utils.azure_scheduled_events.tracking import Sighting
+from .approval_attempts import NOT_KNOWN, Decision, State, decision, no_attempts, senders, with_approvals, withheld_by
+from .hosts import Event, MaintenanceHost
+from .vm_hosts import hosts_by_vm, reports_by_vm, sighting_of
 
 # the hosts of an event send its approval in turn, each time after a new reading; all other hosts wait meanwhile
 MOST_ATTEMPTS = 3

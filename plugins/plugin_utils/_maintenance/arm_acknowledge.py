@@ -11,12 +11,10 @@ import typing as t
 import urllib.parse
 from http import HTTPStatus
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import release
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import vm_key
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
-    printable,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.vm_hosts import sighting_of
+from ...module_utils.azure_scheduled_events import release
+from ...module_utils.azure_scheduled_events.identity import vm_key
+from ...module_utils.azure_scheduled_events.printable import printable
+from .vm_hosts import sighting_of
 
 API_VERSION = "2025-11-01"
 # without the list of events; reference 5.12.1

@@ -8,17 +8,10 @@ from __future__ import annotations
 import typing as t
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
-    did_you_mean,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.announced import (
-    read_announced,
-    read_ended,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.arm_acknowledge import (
-    endpoint_problem,
-    vm_of,
-)
+
+from ...module_utils.azure_scheduled_events.options import did_you_mean
+from .announced import read_announced, read_ended
+from .arm_acknowledge import endpoint_problem, vm_of
 
 CONTROL_PLANE_OPTIONS = frozenset(
     ("approve_by", "arm_endpoint", "arm_resource_id", "arm_has_token", "events_from", "announced", "ended", "down")

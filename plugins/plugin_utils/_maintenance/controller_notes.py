@@ -5,11 +5,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import (
-    NoteFile,
-    default_folder,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._host_folder import folder_of_host
+from ...module_utils._maintenance_note import NoteFile, default_folder
+from .._host_folder import folder_of_host
 
 
 def note_on_controller(folder: str | None, host: str) -> NoteFile:

@@ -11,33 +11,13 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._hook_runner_status import is_settled
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
-    is_chosen,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import vm_key
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
-    ONE_DOCUMENT,
-    Obstacle,
-    Report,
-    all_vms,
-    obstacles,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import (
-    NOT_KNOWN,
-    Decision,
-    State,
-    decision,
-    no_attempts,
-    senders,
-    withheld_by,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.host_results import is_status
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.vm_hosts import (
-    hosts_by_vm,
-    reports_by_vm,
-    sighting_of,
-)
+from ...module_utils._hook_runner_status import is_settled
+from ...module_utils.azure_scheduled_events.event_types import is_chosen
+from ...module_utils.azure_scheduled_events.identity import vm_key
+from ...module_utils.azure_scheduled_events.release import ONE_DOCUMENT, Obstacle, Report, all_vms, obstacles
+from .approval_attempts import NOT_KNOWN, Decision, State, decision, no_attempts, senders, withheld_by
+from .host_results import is_status
+from .vm_hosts import hosts_by_vm, reports_by_vm, sighting_of
 
 # seconds of a round while an event may still be approved, and afterwards at least
 DECISION_ROUND = 15.0

@@ -7,20 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.outcome import (
-    COMPLETED,
-    outcome_of,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import State
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.coordination import (
-    Variables,
-    is_recovering,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.outcomes import (
-    FAILED,
-    Course,
-    outcome_of_maintenance,
-)
+from ...module_utils.azure_scheduled_events.outcome import COMPLETED, outcome_of
+from .approval_attempts import State
+from .coordination import Variables, is_recovering
+from .outcomes import FAILED, Course, outcome_of_maintenance
 
 _TIMES = ("prepared", "approved", "started", "over", "recovered")
 # a daemon with another value never approves an event of several VMs by a rule

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    ScheduledEvent,
-)
+from ...module_utils.azure_scheduled_events.document import ScheduledEvent
 
 _TEXTS = ("resource_name", "fault_domain", "boot", "server_time")
 _EVENT_TEXTS = ("last_not_before", "started", "over", "prepared", "outcome")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.host_results import are_approvals
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.preparation import Preparation
+from .host_results import are_approvals
+from .preparation import Preparation
 
 Variables = t.Mapping[str, t.Any]
 Event = t.Mapping[str, t.Any]

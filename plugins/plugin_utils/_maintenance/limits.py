@@ -8,10 +8,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
-    parse_option,
-    parse_seconds,
-)
+from ...module_utils.azure_scheduled_events.options import parse_option, parse_seconds
 
 # options of the role, in seconds
 _DURATIONS = ("deadline", "yield", "patience", "within", "removed_after", "note_expires")

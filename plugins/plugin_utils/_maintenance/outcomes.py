@@ -7,13 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.event_types import (
-    removes_vm,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.outcome import (
-    CANCELED,
-    UNKNOWN,
-)
+from ...module_utils.azure_scheduled_events.event_types import removes_vm
+from ...module_utils.azure_scheduled_events.outcome import CANCELED, UNKNOWN
 
 # in addition to the outcomes of the event:
 # the event took place, or may have, and the host was not prepared

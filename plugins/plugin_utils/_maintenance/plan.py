@@ -12,38 +12,15 @@ from __future__ import annotations
 import typing as t
 from datetime import datetime, timezone
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    EVENT_STATUSES,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import vm_key
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
-    printable,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
-    UNKNOWN_STATUS,
-    Obstacle,
-    Report,
-    all_vms,
-    obstacles,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
-    parse_time,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.urgency import (
-    Urgency,
-    counts_for,
-    most_urgent_first,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import (
-    Event,
-    MaintenanceHost,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.limits import Limits
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.vm_hosts import (
-    hosts_by_vm,
-    reports_by_vm,
-    sighting_of,
-)
+from ...module_utils.azure_scheduled_events.document import EVENT_STATUSES
+from ...module_utils.azure_scheduled_events.identity import vm_key
+from ...module_utils.azure_scheduled_events.printable import printable
+from ...module_utils.azure_scheduled_events.release import UNKNOWN_STATUS, Obstacle, Report, all_vms, obstacles
+from ...module_utils.azure_scheduled_events.timestamps import parse_time
+from ...module_utils.azure_scheduled_events.urgency import Urgency, counts_for, most_urgent_first
+from .hosts import Event, MaintenanceHost
+from .limits import Limits
+from .vm_hosts import hosts_by_vm, reports_by_vm, sighting_of
 
 # the action of the run for an event
 PREPARE = "prepare"

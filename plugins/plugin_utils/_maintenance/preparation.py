@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.urgency import (
-    counts_for,
-)
+from ...module_utils.azure_scheduled_events.urgency import counts_for
 
 
 class Preparation(t.NamedTuple):

@@ -7,24 +7,11 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.outcome import (
-    UNKNOWN,
-    outcome_of,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
-    printable,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.approval_attempts import State
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.hosts import (
-    Approval,
-    Event,
-    MaintenanceHost,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.outcomes import (
-    FAILED,
-    Course,
-    outcome_of_maintenance,
-)
+from ...module_utils.azure_scheduled_events.outcome import UNKNOWN, outcome_of
+from ...module_utils.azure_scheduled_events.printable import printable
+from .approval_attempts import State
+from .hosts import Approval, Event, MaintenanceHost
+from .outcomes import FAILED, Course, outcome_of_maintenance
 
 _TIMES = ("prepared", "approved", "started", "over", "recovered")
 

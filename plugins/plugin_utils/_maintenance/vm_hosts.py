@@ -7,18 +7,10 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
-    ScheduledEvent,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import vm_key
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.release import (
-    Obstacle,
-    Report,
-    all_vms,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.tracking import (
-    Sighting,
-)
+from ...module_utils.azure_scheduled_events.document import ScheduledEvent
+from ...module_utils.azure_scheduled_events.identity import vm_key
+from ...module_utils.azure_scheduled_events.release import Obstacle, Report, all_vms
+from ...module_utils.azure_scheduled_events.tracking import Sighting
 
 # event_approve reads the prepared VMs as shell patterns; names in Azure have none of these characters
 _WILDCARDS = frozenset("*?[")

@@ -8,10 +8,8 @@ from __future__ import annotations
 import typing as t
 from datetime import datetime, timezone
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.printable import (
-    printable,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maintenance.outcomes import Event, is_removed
+from ...module_utils.azure_scheduled_events.printable import printable
+from .outcomes import Event, is_removed
 
 # outcomes of a wait, in addition to those of module maintenance_wait
 REMOVED = "removed"

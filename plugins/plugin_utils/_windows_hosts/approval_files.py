@@ -10,14 +10,11 @@ import tempfile
 import typing as t
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.event_task import (
-    InvalidOptions,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import Policy
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import (
-    default_folder,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._host_folder import folder_of_host
+
+from ...module_utils._event_tasks.event_task import InvalidOptions
+from ...module_utils.azure_scheduled_events.policy import Policy
+from ...module_utils.azure_scheduled_events.receipts import default_folder
+from .._host_folder import folder_of_host
 
 
 def receipts_of_host(folder: str | None, host: str) -> str:

@@ -7,28 +7,12 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.event_task import (
-    EventCall,
-    EventTask,
-    InvalidOptions,
-    Result,
-    failure,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.session import (
-    ConnectionOptions,
-    ImdsSession,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.transport import (
-    TransportInterface,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.host_module import (
-    HostModule,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.host_transport import (
-    LONGEST_HOLD,
-    HostTransport,
-)
+from ...module_utils._event_tasks.event_task import EventCall, EventTask, InvalidOptions, Result, failure
+from ...module_utils.azure_scheduled_events.errors import ImdsError
+from ...module_utils.azure_scheduled_events.session import ConnectionOptions, ImdsSession
+from ...module_utils.azure_scheduled_events.transport import TransportInterface
+from .host_module import HostModule
+from .host_transport import LONGEST_HOLD, HostTransport
 
 # seconds between polls from which each poll is a run of the module: at most 2 in a minute
 _LONG_INTERVAL = 30.0

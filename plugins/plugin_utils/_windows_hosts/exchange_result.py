@@ -9,14 +9,8 @@ import base64
 import binascii
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
-    ImdsError,
-    ImdsUnreachable,
-    ImdsUnreadable,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.transport import (
-    Response,
-)
+from ...module_utils.azure_scheduled_events.errors import ImdsError, ImdsUnreachable, ImdsUnreadable
+from ...module_utils.azure_scheduled_events.transport import Response
 
 # characters of a text from the host that an error shows
 _SHOWN = 300

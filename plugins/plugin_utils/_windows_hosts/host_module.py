@@ -9,11 +9,8 @@ import contextlib
 import typing as t
 
 from ansible.errors import AnsibleConnectionFailure
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._time_limit import (
-    TimeLimitExceeded,
-    kill_children,
-    time_limit,
-)
+
+from .._time_limit import TimeLimitExceeded, kill_children, time_limit
 
 # seconds to open the connection and to start PowerShell
 _STARTING = 60.0

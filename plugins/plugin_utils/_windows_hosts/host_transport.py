@@ -9,22 +9,10 @@ import base64
 import hashlib
 import typing as t
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import (
-    ImdsUnreachable,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.transport import (
-    Request,
-    Response,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.exchange_result import (
-    read_response,
-    requests_sent,
-)
-from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.host_module import (
-    ConnectionLost,
-    HostModule,
-    Result,
-)
+from ...module_utils.azure_scheduled_events.errors import ImdsUnreachable
+from ...module_utils.azure_scheduled_events.transport import Request, Response
+from .exchange_result import read_response, requests_sent
+from .host_module import ConnectionLost, HostModule, Result
 
 # seconds; the longest time that the module repeats a request
 LONGEST_HOLD = 50.0
