@@ -42,17 +42,14 @@ class ScheduledEvent(NamedTuple):
 
     Attributes:
         event_id: as IMDS wrote it, to be sent back; compare with :attr:`key`.
-        event_type: one of EVENT_TYPES in their own spelling, or an unknown value as it came; ""
-            where missing.
+        event_type: one of EVENT_TYPES in their own spelling, or an unknown value as it came; "" where missing.
         status: "Scheduled" or "Started", or an unknown value as it came; "" where missing.
         resources: names of the VMs that the event affects; an approval releases all of them.
         resource_type: "VirtualMachine", or None where missing.
-        not_before: aware UTC time, or None: the event has started, or the time is unknown and
-            counts as "now".
+        not_before: aware UTC time, or None: the event has started, or the time is unknown and counts as "now".
         description: free text for operators, never parsed; None below api-version 2019-04-01.
         source: "Platform" or "User", or an unknown value; None below api-version 2019-08-01.
-        duration: expected interruption; None where unknown (-1 on the wire, or api-version below
-            2020-07-01).
+        duration: expected interruption; None where unknown (-1 on the wire, or api-version below 2020-07-01).
     """
 
     event_id: str
@@ -136,15 +133,13 @@ class EventDocument(NamedTuple):
     """The content of one good answer.
 
     Attributes:
-        incarnation: DocumentIncarnation, or None where missing; it may skip, repeat and go back
-            (reference 2.5).
+        incarnation: DocumentIncarnation, or None where missing; it may skip, repeat and go back (reference 2.5).
         events: the readable events, one per id.
         warnings: one sentence for each tolerated defect.
         complete: False if an entry was left out; a missing event is not gone then.
         server_time: the server's clock when it answered (``Date`` header), or None.
-        doubtful: keys of the events whose Resources were not fully readable (null, not a list, or
-            an item that is not a name). The VMs of such an event are unknown; a missing VM is not
-            gone from it.
+        doubtful: keys of the events whose Resources were not fully readable (null, not a list, or an item that is not
+            a name). The VMs of such an event are unknown; a missing VM is not gone from it.
         api_version: with which it was read.
         sent_at: when its request was sent, in seconds of a clock that never jumps.
         sent_by: the latest time at which it may have been sent: later if the request was repeated, or if the

@@ -36,8 +36,7 @@ def parse_endpoint(value: Any) -> str:
 def parse_api_versions(value: Any) -> tuple[str, ...]:
     """Return api-versions of Scheduled Events in the order of fall-back, each once.
 
-    Args:
-        value: one, or a list of at most four: a poll may try them all, and IMDS takes five requests in a second.
+    The value is one, or a list of at most four: a poll may try them all, and IMDS takes five requests in a second.
 
     Raises:
         ValueError: the value is none of these.

@@ -32,8 +32,7 @@ RULE_KEYS = ("name", "when", "approve", "hold")
 
 PRESETS: dict[str, list[dict[str, Any]]] = {
     "observe": [{"name": "only watch", "when": {}}],
-    # the Python sample of Microsoft's documentation, limited to events that affect this VM
-    # (reference 7.2)
+    # the Python sample of Microsoft's documentation, limited to events that affect this VM (reference 7.2)
     "documented": [
         {"name": "running already", "when": {"status": "Started"}},
         {"name": "asked for by a user", "when": {"concerns_me": True, "source": "User"}, "approve": "now"},
@@ -114,10 +113,7 @@ _LONGEST_YAML = 64 * 1024
 
 
 class Policy:
-    """A checked list of rules.
-
-    Made by :meth:`parse`, :meth:`preset`, :meth:`from_mapping` and :meth:`from_yaml`.
-    """
+    """A checked list of rules; made by :meth:`parse`, :meth:`preset`, :meth:`from_mapping` and :meth:`from_yaml`."""
 
     def __init__(self, name: str, rules: Sequence[_Rule], is_preset: bool = False) -> None:
         self.name = name

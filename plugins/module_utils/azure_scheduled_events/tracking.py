@@ -4,8 +4,8 @@
 
 The backends of IMDS may disagree for a moment. Therefore an event, or a VM of its Resources, is gone when at least two
 good documents in a row lack it whose requests were sent GONE_AFTER apart. Until then it counts as present: an approval
-would still release its VMs. What comes back after it was gone is new, and its next absence has to last
-GONE_AFTER_A_RETURN. Nothing else answers these questions.
+would still release its VMs. An event that becomes less severe keeps its type as long. What comes back after it was gone
+is new, and its next absence has to last GONE_AFTER_A_RETURN. Nothing else answers these questions.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Collection, Iterable, Mapping, NamedTuple
 
 from .changes import Change, changes
 from .document import EventDocument, ScheduledEvent
+from .event_types import severity
 from .identity import vm_key
 
 # seconds between the requests of the first and the last document that lacks what is then gone
@@ -34,7 +35,7 @@ class Sighting(NamedTuple):
 
     Attributes:
         event: as it was listed last, with all its VMs that are not gone. It stays Started once it was Started,
-            whatever a slower backend says.
+            and does not become less severe at once, whatever a slower backend says.
         listed: whether the last document lists it.
         named: the VMs that the last document names for it, each as `vm_key`; empty if it lacks the event.
         readable: whether the last document that lists it gives its VMs in readable form; before the first one, whether
@@ -160,6 +161,7 @@ class _Present:
         self.event = event
         self.returned = returned
         self._lacked_since: float | None = None
+        self._milder_since: float | None = None
         self._absent_vms: dict[str, float] = {}
         self._gone_vms: frozenset[str] = frozenset()
         self._named: frozenset[str] = frozenset()
@@ -167,7 +169,7 @@ class _Present:
 
     @property
     def in_doubt(self) -> bool:
-        return self._lacked_since is not None or bool(self._absent_vms)
+        return self._lacked_since is not None or self._milder_since is not None or bool(self._absent_vms)
 
     def sighting(self, listed: bool) -> Sighting:
         return Sighting(self.event, listed, self._named if listed else frozenset(), self._readable)
@@ -182,6 +184,11 @@ class _Present:
         kept = self._absent(document.complete and self._readable, document)
         if self.event.status == "Started" and event.status != "Started":
             event = event._replace(status="Started", not_before=self.event.not_before)
+        is_milder = 0 < severity(event.event_type) < severity(self.event.event_type)
+        since = document.sent_by if self._milder_since is None else self._milder_since
+        self._milder_since = since if is_milder and not self._is_over(since, document) else None
+        if self._milder_since is not None:
+            event = event._replace(event_type=self.event.event_type)
         self.event = event._replace(resources=event.resources + kept) if kept else event
 
     def lack(self, document: EventDocument) -> bool:

@@ -76,6 +76,8 @@ def test_hook_that_its_event_needs_no_more_delays_no_approval() -> None:
     vm.seconds(1, event("e1", "Terminate"))
     assert (vm.begun, vm.prepared(), vm.sent) == (["prepare/10-drain", "prepare/20-sync"], "running", [])
     vm.seconds(2, event("e1", "Redeploy"))
+    assert (vm.prepared(), vm.sent) == ("running", [])
+    vm.seconds(2, event("e1", "Redeploy"))
     assert (vm.prepared(), vm.sent) == ("ok", ["e1"])
 
 

@@ -150,6 +150,15 @@ def test_started_stays_whatever_a_slower_backend_says():
     assert seen.events["a"].event == event(status="Started") and not seen.changes
 
 
+def test_event_is_less_severe_only_after_documents_that_span_the_time():
+    freeze = event()._replace(event_type="Freeze")
+    tracker = Tracker([freeze])
+    course = [(0, event()), (1, freeze), (2, event()), (3, freeze), (4.9, freeze), (5, freeze)]
+    seen = [tracker.observe(document(at, each)) for at, each in course]
+    assert [each.events["a"].event.event_type for each in seen] == ["Reboot"] * 5 + ["Freeze"]
+    assert [each.doubt for each in seen] == [False, True, False, True, True, False]
+
+
 def test_what_comes_back_is_new_and_its_next_absence_has_to_last():
     tracker = Tracker()
     tracker.observe(document(0, event(status="Started")))
