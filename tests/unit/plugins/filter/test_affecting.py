@@ -52,14 +52,11 @@ def test_affecting_refuses_a_value_that_is_not_a_list(events):
 @pytest.mark.parametrize(
     "broken, named",
     [
-        ("vm1", "not an event"),
-        (None, "not an event"),
-        ({"resources": ["vm1"]}, "has no event_id, event_type, status, not_before, duration_seconds"),
-        (event("vm1", resources="vm1"), "resources of the event is 'vm1', not a list of names"),
-        (event("vm1", resources=[1]), "not a list of names"),
-        (event("vm1", event_id=None), "event_id of the event is null, not a text"),
-        (event("vm1", not_before="soon"), "not_before of the event is 'soon', not a time"),
-        (event("vm1", duration_seconds="9"), "duration_seconds of the event is '9'"),
+        ("vm1", "not an object"),
+        (None, "not an object"),
+        ({"resources": ["vm1"]}, "event_id is missing"),
+        (event("vm1", resources="vm1"), "resources is a single name, not a list"),
+        (event("vm1", not_before="soon"), "not_before is not a time"),
     ],
 )
 def test_affecting_names_what_is_wrong_with_an_event(broken, named):

@@ -51,5 +51,5 @@ def test_time_left_refuses_a_time_that_cannot_be_read(now):
 
 
 def test_time_left_refuses_a_list_of_events():
-    with pytest.raises(AnsibleFilterError, match="time_left: the value is of type list, not an event"):
+    with pytest.raises(AnsibleFilterError, match="time_left: not an object; give an event"):
         time_left([EVENT])

@@ -60,5 +60,5 @@ def test_scheduled_and_started_follow_the_status(status, expected):
 
 @pytest.mark.parametrize("test", [impactful, scheduled, started])
 def test_tests_refuse_a_value_that_is_not_an_event(test):
-    with pytest.raises(AnsibleFilterError, match=f"{test.__name__}: the value is of type list, not an event"):
+    with pytest.raises(AnsibleFilterError, match=f"{test.__name__}: not an object; give an event"):
         test([event()])
