@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from ..plugin_utils._event_action import EventAction, Result
 
 
@@ -14,11 +12,6 @@ class ActionModule(EventAction):
     """The action plugin event_approve."""
 
     module = "event_approve"
-
-    def _event_task(self) -> t.Any:
-        from ..module_utils._event_tasks.approve import EVENT_APPROVE
-
-        return EVENT_APPROVE
 
     def _prepare_for_windows(self, params: Result, task_vars: Result) -> Result:
         from ..plugin_utils._windows_hosts.approval_files import policy_of_host, receipts_of_host

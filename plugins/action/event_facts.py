@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from ..plugin_utils._event_action import EventAction
 
 
@@ -14,8 +12,3 @@ class ActionModule(EventAction):
     """The action plugin event_facts."""
 
     module = "event_facts"
-
-    def _event_task(self) -> t.Any:
-        from ..module_utils._event_tasks.facts import EVENT_FACTS
-
-        return EVENT_FACTS

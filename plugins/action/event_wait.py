@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import typing as t
-
 from ..plugin_utils._event_action import EventAction, Result
 
 
@@ -14,11 +12,6 @@ class ActionModule(EventAction):
     """The action plugin event_wait."""
 
     module = "event_wait"
-
-    def _event_task(self) -> t.Any:
-        from ..module_utils._event_tasks.wait import EVENT_WAIT
-
-        return EVENT_WAIT
 
     def _prepare_for_windows(self, params: Result, task_vars: Result) -> Result:
         from ..plugin_utils._worker_process import release_fork

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import typing as t
-from abc import abstractmethod
 
 from ansible.plugins.action import ActionBase
 
@@ -37,7 +36,7 @@ class EventAction(ActionBase):
     def _work_for_windows(self, task_vars: Result) -> Result:
         # a task of a POSIX host needs none of these
         from ..module_utils._event_tasks.event_task import InvalidOptions, failure
-        from ._windows_hosts.event_work import work_on_controller
+        from ._windows_hosts.event_work import EVENT_TASKS, work_on_controller
         from ._windows_hosts.host_module import HostModule
 
         if self._task.async_val:
@@ -45,7 +44,7 @@ class EventAction(ActionBase):
                 "failed": True,
                 "msg": f"async: {self.module} works on the controller for a Windows host; remove async from the task",
             }
-        task = self._event_task()
+        task = EVENT_TASKS[self.module]
         params = self.validate_argument_spec(argument_spec=task.argument_spec(), **task.rules)[1]
         given: Result = {"invocation": {"module_args": params}}
         try:
@@ -65,10 +64,6 @@ class EventAction(ActionBase):
             self._connection.reset()
 
         return dict(given, **work_on_controller(task, params, bool(self._task.check_mode), HostModule(execute, reset)))
-
-    @abstractmethod
-    def _event_task(self) -> t.Any:
-        """Return the EventTask of the module."""
 
     def _prepare_for_windows(self, params: Result, task_vars: Result) -> Result:
         """Return the options for the work on the controller; raise InvalidOptions."""

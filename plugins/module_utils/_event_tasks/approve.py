@@ -61,7 +61,6 @@ def approve_events(call: EventCall) -> Result:
 
 
 EVENT_APPROVE = EventTask(
-    "event_approve",
     approve_events,
     timeout=130,
     options=dict(

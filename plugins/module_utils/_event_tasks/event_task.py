@@ -106,7 +106,6 @@ class EventTask(t.NamedTuple):
     """A module as a value.
 
     Attributes:
-        name: of the module, without the collection.
         work: returns the result of a call, with ``failed`` and ``msg`` if it fails; raises ImdsError or
             InvalidOptions.
         timeout: default of the option of that name, in seconds.
@@ -115,7 +114,6 @@ class EventTask(t.NamedTuple):
         needs_requests: whether to fail if the library is missing; else the session raises ImdsError.
     """
 
-    name: str
     work: t.Callable[[EventCall], Result]
     timeout: float
     options: t.Mapping[str, t.Any] = {}

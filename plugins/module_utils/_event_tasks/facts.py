@@ -54,4 +54,4 @@ def gather(call: EventCall) -> Result:
     return dict(changed=False, ansible_facts={"azure_scheduled_events": facts(name, document, events, chosen, reason)})
 
 
-EVENT_FACTS = EventTask("event_facts", gather, timeout=5, needs_requests=False)
+EVENT_FACTS = EventTask(gather, timeout=5, needs_requests=False)

@@ -24,4 +24,4 @@ def read_events(call: EventCall) -> Result:
     )
 
 
-EVENT_INFO = EventTask("event_info", read_events, timeout=130)
+EVENT_INFO = EventTask(read_events, timeout=130)

@@ -26,7 +26,6 @@ def wait_for_events(call: EventCall) -> Result:
 
 
 EVENT_WAIT = EventTask(
-    "event_wait",
     wait_for_events,
     timeout=900,
     options=dict(

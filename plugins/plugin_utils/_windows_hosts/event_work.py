@@ -7,13 +7,24 @@ from __future__ import annotations
 
 import typing as t
 
+from ...module_utils._event_tasks.approve import EVENT_APPROVE
 from ...module_utils._event_tasks.event_task import EventCall, EventTask, InvalidOptions, Result, failure
+from ...module_utils._event_tasks.facts import EVENT_FACTS
+from ...module_utils._event_tasks.info import EVENT_INFO
+from ...module_utils._event_tasks.wait import EVENT_WAIT
 from ...module_utils.azure_scheduled_events.errors import ImdsError
 from ...module_utils.azure_scheduled_events.session import ConnectionOptions, ImdsSession
 from ...module_utils.azure_scheduled_events.transport import TransportInterface
 from .host_module import HostModule
 from .host_transport import LONGEST_HOLD, HostTransport
 
+# by the name of the module, without the collection
+EVENT_TASKS = {
+    "event_approve": EVENT_APPROVE,
+    "event_facts": EVENT_FACTS,
+    "event_info": EVENT_INFO,
+    "event_wait": EVENT_WAIT,
+}
 # seconds between polls from which each poll is a run of the module: at most 2 in a minute
 _LONG_INTERVAL = 30.0
 
