@@ -22,7 +22,6 @@ from ..plugin_utils._maintenance.arm_acknowledge import (
     is_unknown_operation,
     list_requests,
     outcome_of,
-    resource_id_problem,
     single_requests,
     token_problem,
     vm_of,
@@ -71,11 +70,10 @@ class ActionModule(ActionBase):
         for name, obstacle in (
             ("maintenance_arm_endpoint", endpoint_problem(options["endpoint"])),
             ("maintenance_arm_token", token_problem(options["token"])),
-            ("maintenance_arm_resource_id", resource_id_problem(options["resource_id"])),
         ):
             if obstacle:
                 return [Outcome(FAILED, f"{name}: {obstacle}")] * len(decisions)
-        vm = vm_of(options["resource_id"])
+        vm = vm_of(options["resource_id"])  # maintenance_check has checked it
         changes = [changed_since(decision, options["read_again"], vm) for decision in decisions]
         if self._task.check_mode:
             return [changed or Outcome(APPROVED, "it would be approved") for changed in changes]

@@ -17,16 +17,12 @@ options:
     type: list
     elements: dict
     required: true
-  variable:
-    description: Name of the variable, for messages.
-    type: str
-    default: ready_hooks_list
   events:
     description: If there are any, only the hooks that prepare for one of these events are returned.
     type: list
     elements: dict
     default: []
-positional: variable, events
+positional: events
 """
 
 EXAMPLES = r"""
@@ -51,12 +47,10 @@ from ansible.errors import AnsibleFilterError
 from ..plugin_utils._ready_hooks import runs, runs_for
 
 
-def ready_hook_runs(
-    entries: t.Any, variable: str = "ready_hooks_list", events: t.Sequence[t.Mapping[str, t.Any]] | None = None
-) -> list[dict[str, t.Any]]:
+def ready_hook_runs(entries: t.Any, events: t.Sequence[t.Mapping[str, t.Any]] | None = None) -> list[dict[str, t.Any]]:
     """Return the runs of a list of ready hooks."""
     try:
-        return runs_for(runs(entries, variable), events or ())
+        return runs_for(runs(entries, "ready_hooks_list"), events or ())
     except ValueError as error:
         raise AnsibleFilterError(str(error)) from None
 

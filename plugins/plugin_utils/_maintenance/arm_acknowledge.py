@@ -108,15 +108,6 @@ def _events_url(endpoint: str, resource_id: str) -> str:
     )
 
 
-def resource_id_problem(resource_id: str) -> str:
-    """Return why this is not the resource id of a VM, or ""."""
-    try:
-        vm_of(resource_id)
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
 def _parts_of(resource_id: str) -> dict[str, str]:
     match = _RESOURCE_ID.fullmatch(resource_id)
     if match is None or any(part in _DOTS for part in match.groups()):
@@ -245,7 +236,7 @@ def changed_since(decision: t.Mapping[str, t.Any], read_again: t.Mapping[str, t.
         reason = read_again.get("reason") or read_again.get("msg") or "no reason is known"
         return Outcome(FAILED, f"the event could not be read again before the approval: {reason}")
     key = decision["event_id"].casefold()
-    event = next((event for event in read_again["events"] if event["key"] == key), None)
+    event = next((event for event in read_again.get("events", ()) if event["key"] == key), None)
     if event is None:
         return Outcome(NOT_FOUND, "the event is no longer listed")
     decided = dict(decision, status="Scheduled")
