@@ -30,7 +30,7 @@ options:
     required: true
   limits:
     description:
-      - The values of C(at_most), C(group), C(one_fault_domain), C(deadline), C(yield) and C(patience). The options of
+      - The values of C(at_most), C(group), C(one_fault_domain), C(deadline) and C(yield). The options of
         the role end with these names.
     type: dict
     default: {}
@@ -53,8 +53,7 @@ _value:
       describes them.
     - C(hosts) has for each host its C(events) in this run, C(prepares_for), the keys of those for which it prepares,
       and C(ends_at), the time in ISO 8601 UTC by which its preparation has to end, or null.
-    - C(yields_at) is the time at which the first waiting event no longer waits, or null. C(patience) are the seconds
-      that the run may wait for the end of the events.
+    - C(yields_at) is the time at which the first waiting event no longer waits, or null.
     - C(table) is the plan as a list of lines.
   type: dict
 """
@@ -66,7 +65,7 @@ from ansible.errors import AnsibleFilterError
 
 from ..plugin_utils._maintenance.hosts import hosts_of
 from ..plugin_utils._maintenance.limits import parse_limits
-from ..plugin_utils._maintenance.plan import Clocks, MaintenancePlan, describe, table_of_plan
+from ..plugin_utils._maintenance.plan import MaintenancePlan, describe, table_of_plan
 
 
 def maintenance_plan(
@@ -82,14 +81,12 @@ def maintenance_plan(
     except ValueError as error:
         raise AnsibleFilterError(str(error)) from error
     known = hosts_of(hosts, hostvars)
-    asked = min((host.asked_at for host in known if host.asked_at is not None), default=now)
-    plan = MaintenancePlan(known, chosen, Clocks(asked, now))
+    plan = MaintenancePlan(known, chosen, now)
     events = [dict(event, why=describe(event, chosen)) for event in plan.events]
     return {
         "events": events,
         "hosts": plan.hosts(),
         "yields_at": plan.yields_at,
-        "patience": chosen.patience,
         "table": table_of_plan(events),
     }
 

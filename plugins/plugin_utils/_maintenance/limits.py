@@ -23,7 +23,6 @@ class Limits(t.NamedTuple):
         one_fault_domain: whether these have to be in one fault domain.
         deadline: seconds before NotBefore by which the preparation has to have ended, 0 for no deadline.
         yield_within: an event that starts within these seconds, counted to the deadline, does not wait.
-        patience: seconds that the run waits for the end of the events.
     """
 
     group: frozenset[str]
@@ -31,7 +30,6 @@ class Limits(t.NamedTuple):
     one_fault_domain: bool = False
     deadline: float = 0
     yield_within: float = 300
-    patience: float = 3600
 
     @property
     def restrict(self) -> bool:
@@ -43,8 +41,8 @@ def parse_limits(options: t.Mapping[str, t.Any], play_hosts: t.Sequence[str], gr
     """Return the limits that the options of the role describe.
 
     Args:
-        options: ``at_most``, ``group``, ``one_fault_domain``, ``deadline``, ``yield`` and ``patience``; a missing one
-            has its default. Other durations of the role are only checked.
+        options: ``at_most``, ``group``, ``one_fault_domain``, ``deadline`` and ``yield``; a missing one has
+            its default. Other durations of the role are only checked.
         play_hosts: the hosts of the play, also those that are lost.
         groups: the hosts of each group of the inventory.
 
@@ -67,7 +65,6 @@ def parse_limits(options: t.Mapping[str, t.Any], play_hosts: t.Sequence[str], gr
         bool(options.get("one_fault_domain")),
         seconds.get("deadline", 0),
         seconds.get("yield", 300),
-        seconds.get("patience", 3600),
     )
     unseen = sorted(set(hosts) - set(play_hosts))
     if limits.restrict and unseen:

@@ -46,27 +46,15 @@ _LATEST = datetime(9999, 12, 31, tzinfo=timezone.utc).timestamp()
 _Planned = t.Dict[str, t.Any]
 
 
-class Clocks(t.NamedTuple):
-    """The clocks of a run when it plans.
-
-    Attributes:
-        asked: seconds by the controller's clock when the first host was asked for its events.
-        now: seconds by the same clock.
-    """
-
-    asked: float
-    now: float
-
-
 class MaintenancePlan:
-    """The plan of one run, for all hosts of the play."""
+    """The plan of one run, for all hosts of the play; ``now``: seconds by the controller's clock."""
 
-    def __init__(self, hosts: t.Sequence[MaintenanceHost], limits: Limits, clocks: Clocks) -> None:
+    def __init__(self, hosts: t.Sequence[MaintenanceHost], limits: Limits, now: float) -> None:
         self._hosts = hosts
         self._limits = limits
-        self._clocks = clocks
+        self._now = now
         self._domains = {host.name: host.fault_domain or host.name for host in hosts}
-        self._server_now = _server_time(hosts, clocks)
+        self._server_now = _server_time(hosts, now)
         self._owners = hosts_by_vm({host.name: host.approval_vm for host in hosts})
         self._events = self._due_events()
         self.out = sorted(
@@ -130,7 +118,7 @@ class MaintenancePlan:
             event["resources"] = list(all_vms(host.resources_of(key) for host in self._hosts).values())
             event["hosts"] = [name for vm in event["resources"] for name in hosts.get(vm_key(vm), ())]
             event["left"] = self._seconds_left(event)
-            event["starts_at"] = self._clocks.now + event["left"]
+            event["starts_at"] = self._now + event["left"]
             event["begin_by"] = event["starts_at"] - self._limits.deadline
         return sorted(
             _most_urgent_first(found.values()),
@@ -165,7 +153,7 @@ class MaintenancePlan:
                 event.update(action=NO_PREPARATION, because=STARTED)
             elif event["status"] not in EVENT_STATUSES:
                 event.update(action=NO_PREPARATION, because=UNKNOWN_STATUS)
-            elif self._limits.deadline and event["begin_by"] <= self._clocks.now:
+            elif self._limits.deadline and event["begin_by"] <= self._now:
                 event.update(action=NO_PREPARATION, because=DEADLINE)
             elif obstacle and not self._may_wait(event):
                 event.update(because=NOT_BEFORE)
@@ -192,7 +180,7 @@ class MaintenancePlan:
 
     def _may_wait(self, event: _Planned) -> bool:
         """Return True if the limits do not yield to NotBefore yet."""
-        return bool(event["begin_by"] - self._limits.yield_within > self._clocks.now)
+        return bool(event["begin_by"] - self._limits.yield_within > self._now)
 
     def _obstacle(self, event: _Planned, out: set[str]) -> tuple[str, list[str]]:
         """Return the limit that the event would exceed, or "", and the hosts that are out of service before it."""
@@ -274,15 +262,18 @@ def _as_text(moment: float) -> str:
     return datetime.fromtimestamp(min(moment, _LATEST), timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _server_time(hosts: t.Iterable[MaintenanceHost], clocks: Clocks) -> float:
-    """Return the time by the clock of IMDS, at most as many seconds too late as it took to read the events.
+def _server_time(hosts: t.Iterable[MaintenanceHost], now: float) -> float:
+    """Return the time by the clock of IMDS, at most as many seconds too late as it took to read the events of a host.
 
     It is the middle one of all hosts: one wrong date must not make the events of the others late.
     """
-    read = [parse_time(host.server_time) for host in hosts if host.server_time]
-    known = sorted(moment.timestamp() for moment in read if moment is not None)
-    middle = known[len(known) // 2] if known else clocks.asked
-    return middle + max(0.0, clocks.now - clocks.asked)
+    read = ((parse_time(host.server_time), host.asked_at) for host in hosts if host.server_time)
+    known = sorted(
+        moment.timestamp() + max(0.0, now - asked_at)
+        for moment, asked_at in read
+        if moment is not None and asked_at is not None
+    )
+    return known[len(known) // 2] if known else now
 
 
 def table_of_plan(events: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
