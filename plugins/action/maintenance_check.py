@@ -71,10 +71,13 @@ class ActionModule(ActionBase):
         if entry_point in _APPROVING:
             problems += problems_of_facts(result["approve_by"], variables.get("ansible_facts", {}))
         result.update(changed=False, at=time.time(), ready_hooks=bool(ready_hooks), types=types, **found)
+        # the values that count for all hosts, which a host cannot change by facts from now on
+        result["announced"] = self._task.args.get("announced", [])
+        result["removed_after"] = (self._task.args.get("limits") or {}).get("removed_after")
         if problems:
             result.update(failed=True, msg="; ".join(problems))
             return result
-        listed = listings_of(read_announced(self._task.args.get("announced", []))).values()
+        listed = listings_of(read_announced(result["announced"])).values()
         result["expected"] = [event for events in listed for event in events]
         if result["approve_by"] == ARM:
             # from now on the host itself cannot change them

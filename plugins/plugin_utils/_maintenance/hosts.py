@@ -118,7 +118,7 @@ class MaintenanceHost:
     @property
     def takes_part(self) -> bool:
         """True if the host has the note of this run."""
-        return bool(self._note) and not _has_failed(self._note) and "note" in self._note
+        return bool(self._note.get("note")) and not _has_failed(self._note)
 
     @property
     def is_prepared(self) -> bool:
@@ -237,7 +237,9 @@ class MaintenanceHost:
         if not self._info:
             return "it failed before its scheduled events were read"
         if not self.takes_part:
-            return _message(self._note) if _has_failed(self._note) else ""
+            if _has_failed(self._note):
+                return _message(self._note)
+            return "it was lost before its note was written" if self._has_to_prepare else ""
         if self._preparation.why_not:
             return f"the preparation failed: {self._preparation.why_not}"
         if self.failed_to_prepare:

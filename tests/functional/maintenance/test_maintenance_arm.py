@@ -34,6 +34,9 @@ THREE = {**LATE, "resources": sorted(ALL)}
 FACTS = f"""
 - ansible.builtin.set_fact:
     cacheable: true
+    maintenance_approve_by: module
+    maintenance_announced: [5]
+    maintenance_removed_after: x
     maintenance_arm_endpoint: http://127.0.0.1:9
     maintenance_arm_resource_id: {VMS}vm9
     id: {VMS}vm9
@@ -160,9 +163,9 @@ def announced(event: dict[str, Any], **more: Any) -> dict[str, Any]:
     return change(event, hosts=[name.replace("vm", "web") for name in event["resources"]], **more)
 
 
-def run(fleet: Fleet, *changes: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+def run(fleet: Fleet, *changes: dict[str, Any], recover: str = "true") -> subprocess.CompletedProcess[str]:
     course = {PREPARE: (fleet.folder / "happened").touch, WAIT: int}
-    return fleet.maintain(given={"maintenance_announced": list(changes)}, at=course)
+    return fleet.maintain(given={"maintenance_announced": list(changes)}, at=course, recover=recover)
 
 
 def test_hosts_without_imds_and_hosts_that_are_down_are_maintained_in_two_runs(trio: Simulator, tmp_path: Path) -> None:
@@ -205,7 +208,9 @@ def test_host_recovers_after_the_end_of_all_of_its_events(trio: Simulator, tmp_p
     ran = run(fleet, announced(first, change="gone", outcome="completed"), announced(first))
     assert ran.returncode == 0 and notes(tmp_path) == {"web1", "web2"} and fleet.did("recover") == set()
     assert f"Reboot {second['id']}" in rows(ran)["web1"]["why_not"] and fleet.approvals() == [approval]
-    ran = run(fleet, announced(second, change="gone", outcome="canceled"))
+    # the next run knows an end whose recovery has failed
+    assert failed(run(fleet, announced(second, change="gone", outcome="canceled"), recover="false")) == {"web1", "web2"}
+    ran = run(fleet)
     assert ran.returncode == 0, ran.stdout
     assert fleet.did("recover") == {"web1", "web2"} and notes(tmp_path) == set()
     # web1 has one row for each event, the second one last
