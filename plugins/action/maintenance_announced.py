@@ -67,10 +67,10 @@ class ActionModule(ActionBase):
         now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         announced, ended = read_announced(options["announced"]), read_ended(options["ended"])
         events, pending = end_of(note, announced, ended, now, Preparation.of_fact(options["prepared"]))
-        if not pending:
-            return {"outcome": "over", "events": events}
         # a later run has to know which events are over, and for which the host is prepared
         notes.update(run_id, events)
+        if not pending:
+            return {"outcome": "over", "events": events}
         message = f"the host stays prepared until a run with the end of {pending}; {_REMEDY}"
         return {"outcome": "pending", "events": events, "msg": message}
 
