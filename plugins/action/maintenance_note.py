@@ -27,8 +27,10 @@ class ActionModule(ActionBase):
         options["run"] = this_run()
         written = self._set(options, task_vars)
         found = written.get("found") if options["state"] == "present" else None
-        if found and "run" in found and has_ended(found["run"]):
-            written = self._set(dict(options, replaces=found["run"]["id"]), task_vars)
+        # that of a damaged note has none, and a host may return anything
+        run = found.get("run") if isinstance(found, dict) else None
+        if isinstance(run, dict) and has_ended(run):
+            written = self._set(dict(options, replaces=run.get("id")), task_vars)
         result.update(written)
         return result
 

@@ -15,7 +15,8 @@ from ansible.plugins.action import ActionBase
 from ..module_utils.azure_scheduled_events.options import parse_option, parse_seconds
 from ..plugin_utils._maintenance.controller_process import has_ended, this_run
 from ..plugin_utils._maintenance.host_results import checked
-from ..plugin_utils._maintenance.wait_rules import CONTINUES, REMOVED, WaitRules
+from ..plugin_utils._maintenance.outcomes import CONTINUES, REMOVED
+from ..plugin_utils._maintenance.wait_rules import WaitRules
 from ..plugin_utils._time_limit import TimeLimitExceeded, kill_children, time_limit
 from ..plugin_utils._worker_process import release_fork
 
@@ -45,7 +46,7 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail(str(error)) from None
         rules = WaitRules(task_vars or {}, removed_after)
         release_fork()
-        started = answered = time.monotonic()
+        started = self._answered = time.monotonic()
         allowed = rules.patience(patience)
         deadline = started + allowed
         known: dict[str, Result] = {}
@@ -54,9 +55,8 @@ class ActionModule(ActionBase):
             seen = self._attempt(dict(options, timeout=min(left, attempt)), grace, task_vars)
             _add(known, seen.get("events", ()))
             is_last = time.monotonic() >= deadline
-            if seen["outcome"] != "unreachable":
-                answered = time.monotonic()
-            elif rules.has_removed(time.monotonic() - answered, list(known.values())):
+            silent = time.monotonic() - self._answered
+            if seen["outcome"] == "unreachable" and rules.has_removed(silent, list(known.values())):
                 seen = {
                     "outcome": REMOVED,
                     "msg": f"Azure has removed the VM ({seen['msg']}); remove it from the inventory",
@@ -93,6 +93,8 @@ class ActionModule(ActionBase):
             return _unreachable("the connection does not answer")
         except AnsibleError as error:
             return _unreachable(str(error))
+        if not seen.get("unreachable"):
+            self._answered = time.monotonic()
         if seen.get("unreachable") or "outcome" not in seen:
             # the module was killed with its connection, or could not start
             return _unreachable(f"{seen.get('msg', '')} {seen.get('module_stderr', '')}")
@@ -112,4 +114,4 @@ def _add(known: dict[str, Result], events: t.Iterable[Result]) -> None:
     for event in events:
         key = event["event_id"].casefold()
         started = known.get(key, {}).get("started")
-        known[key] = dict(event, started=started or event["started"])
+        known[key] = dict(event, started=started or event.get("started"))

@@ -228,7 +228,7 @@ def _checked(note: t.Any) -> Note:
         if not isinstance(note.get(key), kind):
             raise ValueError(f"the member {key} is missing or has a wrong type")
     if not note["run"].get("id") or not all(
-        isinstance(event, dict) and "event_id" in event for event in note["events"]
+        isinstance(event, dict) and isinstance(event.get("event_id"), str) for event in note["events"]
     ):
         raise ValueError("the run or an event has no id")
     return note

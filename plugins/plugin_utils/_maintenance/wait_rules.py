@@ -11,10 +11,6 @@ from datetime import datetime, timezone
 from ...module_utils.azure_scheduled_events.printable import printable
 from .outcomes import Event, is_removed
 
-# outcomes of a wait, in addition to those of module maintenance_wait
-REMOVED = "removed"
-CONTINUES = "continues"
-
 _FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import itertools
+from types import SimpleNamespace
+
 import pytest
 from ansible_collections.azure_imds.scheduled_events.plugins.action import (
     maintenance_info,
@@ -48,3 +51,18 @@ def test_invalid_result_is_a_failure_of_the_host(run_action, garbage):
 def test_invalid_result_of_note_or_wait_is_a_failure_of_the_host(run_action, action, options, garbage):
     result, _ran = run_action(action.ActionModule, {"outcome": "over", **garbage}, **options)
     assert result["failed"] and "; examine the host" in result["msg"] and "note" not in result
+
+
+@pytest.mark.parametrize("found", ["run", {"run": 5}], ids=str)
+def test_note_that_a_host_invents_is_not_taken_over(run_action, found):
+    _result, ran = run_action(maintenance_note.ActionModule, {"failed": True, "found": found})
+    assert len(ran) == 1
+
+
+def test_host_that_answers_without_a_result_is_not_removed(run_action, monkeypatch):
+    clock = itertools.count(0, 50)
+    monkeypatch.setattr(maintenance_wait, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=int))
+    note = {"note": {"events": [dict(EVENT, event_type="Preempt", status="Started")]}}
+    answer = {"failed": True, "module_stderr": "no space left on device"}
+    result, _ran = run_action(maintenance_wait.ActionModule, answer, variables={"maintenance__note": note}, timeout=900)
+    assert result["outcome"] == "unreachable"
