@@ -74,8 +74,10 @@ def _row(state: State, name: str, event: Variables, problem: str) -> Row:
     by_daemon = next(filter(None, (own.get(key, {}).get("approved") for own in state["events"].values())), None)
     withheld = state["refusals"].get(key) or state["withheld"].get(key) or {"code": "", "text": ""}
     approved, code = (given["at"], given["code"]) if given else (by_daemon, "approved" if by_daemon else "")
+    if given and state.get("check_mode"):
+        approved = None
     # a host whose own problem prevents the approval does not name it twice
-    is_named = approved or not withheld["text"] or key in state["refusals"] or event.get("prepared_state") == "failed"
+    is_named = code or not withheld["text"] or key in state["refusals"] or event.get("prepared_state") == "failed"
     reasons = ["" if is_named else f"not approved: {withheld['text']}", problem]
     row = _blank(state, name, event, "; ".join(filter(None, reasons)))
     row.update({step: event.get(step) for step in _TIMES}, approved=approved, approval=code or withheld["code"])

@@ -60,7 +60,12 @@ def _row(
     waits_because = "" if host.takes_part else host.waits_because(key)
     row = _blank(host, event, _joined(not_approved, waits_because, host.problem(), host.awaits()))
     prepared = host.prepared_at(event["event_type"]) or event.get("prepared")
-    row.update(prepared=prepared, approved=approval.at, approval=approval.outcome, recovered=host.recovered_at)
+    row.update(
+        prepared=prepared,
+        approved=None if host.is_checked else approval.at,
+        approval=approval.outcome,
+        recovered=host.recovered_at,
+    )
     row.update(started=event.get("started"), over=event.get("over"))
     row["outcome"] = outcome_of_maintenance(
         Course(

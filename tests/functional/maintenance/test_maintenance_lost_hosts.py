@@ -107,6 +107,18 @@ def test_host_that_is_lost_while_it_prepares_is_not_approved_and_recovers(
 
 
 @pytest.mark.all
+def test_host_that_is_lost_when_it_writes_its_note_recovers_from_an_earlier_run(
+    azure: Simulator, tmp_path: Path, down: Path
+) -> None:
+    azure.post("/events", {**FREEZE, "started_for": 9999})
+    fleet = Fleet.over_flaky_ssh(azure, tmp_path, down)
+    assert fleet.maintain(recover="false").returncode != 0 and fleet.note("vm2")
+
+    ran = fleet.maintain(at={"Write a note on this host": (down / "vm2").touch, WAIT: (down / "vm2").unlink})
+    assert fleet.did("recover") == {"vm1", "vm2"} and fleet.note("vm2") is None, ran.stdout
+
+
+@pytest.mark.all
 def test_recovery_waits_for_a_command_that_outlives_its_connection(
     azure: Simulator, tmp_path: Path, down: Path
 ) -> None:

@@ -109,6 +109,7 @@ NOT_READY = {
     "the host was lost during the preparation": {"prepared": {}},
     "it has no preparation": {"prepared": {}, "check": {"prepare": {"tasks": "", "role": ""}}},
     "no luck": {"note": FAILED, "prepared": {}},
+    "the host is not prepared": {"note": {"note": None}},
     "does not list this event for itself": {
         "info": {"available": True, "resource_name": "vm2", "events": [], "note": None}
     },
