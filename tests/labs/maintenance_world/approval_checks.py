@@ -104,8 +104,9 @@ class ApprovalChecks:
         if turn and not seen.is_lost and not plan.jumps and age < turn * plan.settings.takeover_after:
             return "another VM is the leader"
         needs_success = plan.rule.approve == "after_prepare" and not plan.rule.approves_failed
-        if needs_success and not seen.is_prepared(event.key, event.event_type):
-            return f"this VM is not prepared for {event.event_type}"
+        types = {each.event_type for read in seen.read[-2:] for each in read.document.events if each.key == event.key}
+        if needs_success and not all(seen.is_prepared(event.key, each) for each in types):
+            return f"this VM is not prepared for {sorted(types)}"
         return ""
 
     def _is_ready(self, event: ScheduledEvent) -> bool:
