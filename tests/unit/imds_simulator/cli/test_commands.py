@@ -66,7 +66,7 @@ def test_address_of_a_url_has_port_80_by_default(text: str, host: str, port: int
         ("--scenario /dev/null", "/dev/null: is not a regular file"),
         ("--scenario /dev", "/dev: is a directory, not a scenario file"),
         ("--knob etag", "--knob: 'etag' is not NAME=VALUE"),
-        ("--knob etagg=1", "knob etagg: unknown key (did you mean etag?)"),
+        ("--knob etagg=1 --knob strict=x", "--knob etagg: unknown key (did you mean etag?); --knob strict: 'x' is not"),
         ("--control 0.0.0.0:0", "add --control-anywhere"),
         ("--scenario live-migration --vms 3", "--vms: not allowed with --scenario; the scenario names the VMs"),
         ("--vms 0", "--vms: 0 is not a number of VMs from 1 to 10000, or their names"),

@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from imds_simulator.model import operations
-from imds_simulator.scenario.knobs import change_knobs
 from imds_simulator.scenario.plans import Change
 from support.simulator.simulations import PAIR, T0, approve, document_at, make_simulation, placed
 
@@ -41,7 +42,7 @@ def events_at(simulation, vm, *moments):
 
 
 def set_knob(simulation, name, value):
-    simulation.apply_knobs(change_knobs(simulation.world.knobs, {name: value}))
+    simulation.apply_knobs(dataclasses.replace(simulation.world.knobs, **{name: value}))
 
 
 @pytest.mark.parametrize(

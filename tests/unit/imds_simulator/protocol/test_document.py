@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import locale
 import re
 import time
@@ -12,7 +13,6 @@ from contextlib import suppress
 import pytest
 
 from imds_simulator.model.world import new_event_id
-from imds_simulator.scenario.knobs import change_knobs
 from support.simulator.simulations import NEWEST, document_at, make_simulation
 
 TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
@@ -42,7 +42,7 @@ def test_document_has_the_members_in_order_and_the_types_of_its_version(version,
     simulation = make_simulation(*({**FREEZE, "name": kind, "type": kind} for kind in TYPES))
     events = document_at(simulation, "vm1", 1, version)["Events"]
     assert list(events[0]) == members and {each["EventType"] for each in events} == {*types}
-    simulation.apply_knobs(change_knobs(simulation.world.knobs, {"type_gating": "show"}))
+    simulation.apply_knobs(dataclasses.replace(simulation.world.knobs, type_gating="show"))
     found, newest = (document_at(simulation, "vm1", 1, each) for each in (version, NEWEST))
     assert [each["EventId"] for each in found["Events"]] == [each["EventId"] for each in newest["Events"]]
     assert found["DocumentIncarnation"] == newest["DocumentIncarnation"] and len(found["Events"]) == 5

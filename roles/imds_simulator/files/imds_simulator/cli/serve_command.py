@@ -16,13 +16,13 @@ from types import SimpleNamespace
 from typing import Callable
 
 from ..control.state import run_data
-from ..keys import problem_text
+from ..keys import Problems, problem_text
 from ..namespace.outside import CannotEnter
 from ..report.atomic_file import check_writable
 from ..scenario.checks import scenario_problems
 from ..scenario.files import ScenarioError, default_scenario, load_with_warnings
 from ..scenario.groups import Address, Vm
-from ..scenario.knobs import KnobError, change_knobs
+from ..scenario.knobs import changed_knobs
 from ..scenario.plans import Scenario
 from ..server.listeners import CannotListen, conflict, listen_addresses
 from ..simulator import RunningSimulator, ServerOptions, run_simulator
@@ -52,10 +52,10 @@ def server_options(options: SimpleNamespace) -> ServerOptions:
     else:
         scenario = default_scenario(options.vms or ("vm1",))
     scenario = _with_sources(scenario, dict(options.source))
-    try:
-        knobs = change_knobs(scenario.knobs, {"strict": scenario.knobs.strict or options.strict, **dict(options.knob)})
-    except KnobError as error:
-        raise UsageError(str(error)) from None
+    changes, problems = {"strict": scenario.knobs.strict or options.strict, **dict(options.knob)}, Problems()
+    knobs = changed_knobs(scenario.knobs, changes, (), problems)
+    if problems.found:
+        raise UsageError("; ".join(f"--knob {problem_text(path, text)}" for path, text in problems.found))
     _check_addresses(options, scenario)
     if options.report is not None:
         _check_folder_of(options.report)

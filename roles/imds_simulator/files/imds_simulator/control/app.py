@@ -12,12 +12,12 @@ from typing import Callable
 from aiohttp import web
 
 from .. import __version__
-from ..keys import Found, key
+from ..keys import Found, Problems, key
 from ..model.operations import InvalidState
 from ..model.transitions import step_incarnation
 from ..model.world import AmbiguousEvent, UnknownEvent
 from ..scenario.files import schema as scenario_schema
-from ..scenario.knobs import KnobError, change_knobs, describe_knobs
+from ..scenario.knobs import changed_knobs, describe_knobs
 from ..scenario.plans import IncarnationStep
 from ..server.activity_log import KINDS
 from ..server.arm_handler import arm_route
@@ -31,7 +31,7 @@ from .access import Access
 from .events import EventRoutes
 from .faults import FaultRoutes
 from .page.routes import PAGE_ROUTES
-from .request_body import BadRequest, json_object, read_body, read_query
+from .request_body import BadRequest, json_object, read_body, read_query, require_none
 from .state import run_data, state
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -66,7 +66,7 @@ async def _mark(_request: web.Request, answer: web.StreamResponse) -> None:
 async def _errors_as_json(request: web.Request, handler: _Handler) -> web.StreamResponse:
     try:
         return await handler(request)
-    except (BadRequest, KnobError) as error:
+    except BadRequest as error:
         return _error(400, str(error))
     except AmbiguousEvent as error:
         return _error(400, f"event: {error}")
@@ -194,14 +194,15 @@ class SimulatorRoutes:
         names = request.query.getall("name", list(found))
         for name in names:
             if name not in found:
-                raise KnobError(f"there is no knob {name}{suggestion(name, found) or '; --list-knobs lists them'}")
+                raise BadRequest(f"there is no knob {name}{suggestion(name, found) or '; --list-knobs lists them'}")
         return web.json_response({name: found[name] for name in names})
 
     async def set_knobs(self, request: web.Request) -> web.Response:
         """Set the knobs of the body and return all knobs."""
         engine = self._engine
-        body = await json_object(request)
-        changed = change_knobs(engine.world.knobs, body)
+        body, problems = await json_object(request), Problems()
+        changed = changed_knobs(engine.world.knobs, body, (), problems)
+        require_none(problems)
         engine.simulation.apply_knobs(changed, engine.settle())
         # users without the token read the log on the terminal and in reports
         shown = {**body, "arm_token": "(secret)"} if "arm_token" in body else body

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from ..api_versions import ADVICE, EVENT_TYPES
-from ..keys import Path, Problems, Type, json_schema, key, keys_of, list_of, problem_text, read_values
+from ..keys import Path, Problems, Type, json_schema, key, keys_of, list_of, read_values
 from ..value_types import BOOLEAN, DURATION, HOLD, NAME, TOKEN, integer, one_of, switchable
 
 _NOTICE = MappingProxyType(
@@ -192,24 +192,11 @@ class Knobs:
     )
 
 
-class KnobError(ValueError):
-    """A knob does not exist, or cannot have the value."""
+def changed_knobs(knobs: Knobs, changes: Any, path: Path, problems: Problems) -> Knobs:
+    """Return ``knobs`` with ``changes``: name -> value as in a scenario file, or as text.
 
-
-def change_knobs(knobs: Knobs, changes: Mapping[str, Any]) -> Knobs:
-    """Return ``knobs`` with ``changes``: name -> value as in a scenario file.
-
-    Raises:
-        KnobError: a knob does not exist, or cannot have the value.
+    ``problems`` gets the knobs that do not exist or cannot have the value; these do not change.
     """
-    problems = Problems()
-    changed = _changed(knobs, changes, (), problems)
-    if problems.found:
-        raise KnobError("; ".join(f"knob {problem_text(path, text)}" for path, text in problems.found))
-    return changed
-
-
-def _changed(knobs: Knobs, changes: Any, path: Path, problems: Problems) -> Knobs:
     keys = keys_of(Knobs)
     if isinstance(changes, Mapping):
         # the command line has only text: 400 and "400" are equal
@@ -235,4 +222,4 @@ def _to_json(value: Any) -> Any:
     return "on" if value == math.inf else value
 
 
-KNOBS = Type(lambda value, path, problems: _changed(Knobs(), value, path, problems), lambda: json_schema(Knobs))
+KNOBS = Type(lambda value, path, problems: changed_knobs(Knobs(), value, path, problems), lambda: json_schema(Knobs))
