@@ -9,7 +9,6 @@ from typing import Any
 
 from imds_simulator.instance_metadata.document import InstanceDocuments
 from imds_simulator.keys import Path
-from imds_simulator.scenario.groups import scope_key
 from imds_simulator.scenario.warnings import scenario_warnings
 from support.simulator.simulations import make_simulation, parse, placed
 
@@ -49,9 +48,8 @@ def test_no_warning_about_a_complete_document() -> None:
 
 def test_two_spellings_of_a_guid_are_one_placement_group() -> None:
     groups = placed("web", GUID, GUID.upper())
-    (group,) = parse(json.dumps({"groups": groups}), "f.yaml").groups
-    scopes = {scope_key(group, vm, zone_split=False, placement_group_split=True) for vm in group.vms}
-    assert scopes == {f"web/placement group {GUID}"}
+    world = make_simulation(groups=groups).world
+    assert {world.scope_for(vm).key for vm in world.vms.values()} == {f"web/placement group {GUID}"}
     assert warnings(groups, events=[{"type": "Freeze", "resources": ["web_0", "web_1"]}]) == {}
 
 

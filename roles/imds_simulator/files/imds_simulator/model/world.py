@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Callable, Optional
 
 from ..moments import Moment, When
-from ..scenario.groups import Group, Vm, scope_key
+from ..scenario.groups import Group, Vm
 from ..scenario.knobs import Knobs
 from ..scenario.plans import EventPlan
 from .events import SimulatedEvent, fields_of
@@ -196,17 +196,23 @@ class World:
         """Return the scope whose document ``vm`` sees."""
         scope = self._scope_of.get(vm.name)
         if scope is None:
-            group = self.groups[vm.group]
-            key = scope_key(
-                group,
-                vm,
-                zone_split=self.knobs.zone_split,
-                placement_group_split=self.knobs.placement_group_split,
-            )
+            group, key = self.groups[vm.group], self._scope_key(vm)
             first = 1 if group.incarnation is None else group.incarnation
             scope = self.scopes.setdefault(key, Scope(key, group.name, first, first))
             self._scope_of[vm.name] = scope
         return scope
+
+    def _scope_key(self, vm: Vm) -> str:
+        """Return the key of the scope of ``vm``; VMs with equal keys share a document (reference 3.1)."""
+        group = self.groups[vm.group]
+        if group.own_events_only:
+            return f"{group.name}/{vm.name}"
+        key = group.name
+        if self.knobs.placement_group_split and vm.placement_group:
+            key += f"/placement group {vm.placement_group}"
+        if self.knobs.zone_split and vm.zone:
+            key += f"/zone {vm.zone}"
+        return key
 
     def scopes_showing(self, event: SimulatedEvent) -> set[Scope]:
         """Return the scopes whose documents list the event when it is visible (reference 3.1)."""

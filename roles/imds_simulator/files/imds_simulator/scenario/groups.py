@@ -163,19 +163,3 @@ class Group:
             if not self.is_uniform and vm.placement_group:
                 text = "only an instance of a uniform scale_set has a placement_group"
                 yield ("vms", vm.name, "placement_group"), text
-
-
-def scope_key(group: Group, vm: Vm, *, zone_split: bool, placement_group_split: bool) -> str:
-    """Return the key of the scope of ``vm``; VMs with equal keys share a document.
-
-    ``zone_split``: zones have separate documents (reference 3.1.4). ``placement_group_split``: placement groups have
-    separate documents (reference 3.1.1, 3.1.8).
-    """
-    if group.own_events_only:
-        return f"{group.name}/{vm.name}"
-    key = group.name
-    if placement_group_split and vm.placement_group:
-        key += f"/placement group {vm.placement_group}"
-    if zone_split and vm.zone:
-        key += f"/zone {vm.zone}"
-    return key
