@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""A reply to an HTTP request, and the texts of headers."""
+"""A reply to an HTTP request, the texts of headers, and bodies in JSON."""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # the characters that RFC 9110 allows in the name of a header
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -36,3 +37,11 @@ def bearer_token(authorization: str) -> str:
     """Return the bearer token of the header Authorization; empty if it has none."""
     scheme, _space, token = authorization.partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def parse_json(data: bytes) -> Any:
+    """Return the value of ``data``; None if it is not JSON, or is nested too deeply."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ..control import MARK
+from ..http_reply import parse_json
 from ..printable_text import printable
 
 # real seconds
@@ -58,7 +59,7 @@ def send(options: SimpleNamespace, call: Call, timeout: float = TIMEOUT) -> Any:
         with contextlib.closing(connection_class(url.netloc, timeout=timeout)) as connection:
             connection.request(call.method, url.path + call.path, body, headers)
             reply = connection.getresponse()
-            status, answer = reply.status, _json(reply.read()) if MARK in reply.headers else None
+            status, answer = reply.status, parse_json(reply.read()) if MARK in reply.headers else None
     except (OSError, HTTPException, ValueError) as error:
         problem = getattr(error, "strerror", None) or printable(str(error))
         text = f"no control API at {options.control}: {problem}; check that the simulator runs, and check --control"
@@ -75,10 +76,3 @@ def send(options: SimpleNamespace, call: Call, timeout: float = TIMEOUT) -> Any:
 def get_state(options: SimpleNamespace, query: str = "") -> Any:
     """Return the state of the simulator, with the log that ``query`` asks for; raise ControlError as ``send`` does."""
     return send(options, Call("GET", "/state" + query))
-
-
-def _json(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None

@@ -5,13 +5,12 @@
 from __future__ import annotations
 
 import hmac
-import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote
 
-from ..http_reply import Reply, bearer_token
+from ..http_reply import Reply, bearer_token, parse_json
 from ..model import operations
 from ..model.events import ARM, SimulatedEvent
 from ..model.simulation import Simulation
@@ -165,10 +164,7 @@ def _target(path: str) -> _Target | None:
 
 def _ids_in(body: bytes) -> list[str]:
     """Return the ids of the body of a list; empty if it has none, or others than text."""
-    try:
-        document: Any = json.loads(body)
-    except (ValueError, RecursionError):
-        return []
+    document = parse_json(body)
     ids = document.get("value") if isinstance(document, dict) else None
     return ids if isinstance(ids, list) and all(isinstance(each, str) and each for each in ids) else []
 

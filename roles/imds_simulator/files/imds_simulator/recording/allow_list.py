@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
 import uuid
@@ -13,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Callable
 
+from ..http_reply import parse_json
 from ..instance_members import MEMBERS_SINCE
 
 # members of instance metadata, at any depth, whose values do not identify a VM or its owner
@@ -59,10 +59,7 @@ class AllowList:
         """Return the JSON object that a recording has of ``body``, "" if it is empty, None if it is not from IMDS."""
         if not body:
             return ""
-        try:
-            data = json.loads(body)
-        except (ValueError, RecursionError):
-            return None
+        data = parse_json(body)
         return self._listed(data, "") or None if isinstance(data, dict) else None
 
     def headers(self, headers: Mapping[str, str]) -> Any:

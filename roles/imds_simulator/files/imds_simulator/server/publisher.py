@@ -6,18 +6,18 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import json
 import math
 import random
 import uuid
 from collections.abc import Mapping
-from typing import Any, Callable, NamedTuple
+from typing import Callable, NamedTuple
 
 import aiohttp
 
 from ..faults.effects import Delivery
 from ..faults.fault import NOTIFY_ROUTE
 from ..faults.registry import FaultRegistry
+from ..http_reply import parse_json
 from ..model.events import Occurrence
 from ..model.world import World
 from ..protocol.event_grid import WebHookRequest, handshake, is_validated, notification
@@ -149,7 +149,7 @@ class Publisher:
                 await self._clock.wait_until(self._moment_after(_delay_after(attempt - 1)))
             made = handshake(self._notify.schema, code, self._clock.now(), topic)
             answer = await self._request(session, made)
-            passed = is_validated(self._notify.schema, code, answer.status, answer.headers, _json(answer.body))
+            passed = is_validated(self._notify.schema, code, answer.status, answer.headers, parse_json(answer.body))
             self._log(
                 "notification-handshake",
                 result="passed" if passed else "failed",
@@ -195,10 +195,3 @@ async def _first_bytes(content: aiohttp.StreamReader) -> bytes:
 
 def _delay_after(attempt: int) -> float:
     return RETRY_DELAYS[min(attempt, len(RETRY_DELAYS)) - 1]
-
-
-def _json(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None
