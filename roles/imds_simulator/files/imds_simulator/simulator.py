@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass
 from typing import Callable, Optional
 
@@ -45,11 +45,6 @@ class RunningSimulator:
     listeners: Listeners
     control: str
     serve_control: ServeControl
-
-    @property
-    def endpoints(self) -> Mapping[str, str]:
-        """VM name -> URL, in the order of the scenario."""
-        return self.listeners.endpoints()
 
 
 @contextlib.asynccontextmanager

@@ -79,7 +79,7 @@ class Simulator:
     @property
     def endpoints(self) -> dict[str, str]:
         """VM name -> URL; RuntimeError before the block of ``with``."""
-        return dict(self._running().endpoints)
+        return self._running().listeners.endpoints()
 
     @property
     def control(self) -> str:

@@ -54,8 +54,8 @@ def _vm(wanted: str | None, simulator: RunningSimulator) -> Vm:
 
 async def _execute_here(command: Sequence[str], simulator: RunningSimulator, token: str | None) -> int:
     """Run ``command`` in the present network and return its exit code."""
-    first = next(iter(simulator.endpoints.values()))
-    environment = environment_of(first, simulator.endpoints, simulator.control, token)
+    endpoints = simulator.listeners.endpoints()
+    environment = environment_of(next(iter(endpoints.values())), endpoints, simulator.control, token)
     start = partial(asyncio.create_subprocess_exec, *command, env=environment)
     return await run_command(start, command[0])
 
@@ -76,8 +76,8 @@ async def _execute_inside(command: Sequence[str], simulator: RunningSimulator, v
         await simulator.serve_control(sockets[-1])
 
     reachable = {name for each in served for name in each.vms}
-    endpoints = {name: url for name, url in simulator.endpoints.items() if name in reachable} | {vm.name: _IMDS_URL}
-    environment = environment_of(_IMDS_URL, endpoints, f"http://{control}", token)
+    endpoints = {name: url for name, url in simulator.listeners.endpoints().items() if name in reachable}
+    environment = environment_of(_IMDS_URL, endpoints | {vm.name: _IMDS_URL}, f"http://{control}", token)
     addresses = [*(each.address for each in served), control]
     return await run_command(partial(start_inside, command, environment, addresses, serve), command[0])
 

@@ -176,7 +176,7 @@ async def _run(
     async with run_simulator(settings, log) as simulator:
         status = await work(simulator)
         if report is not None:
-            report_status = write_report(Path(report), run_data(simulator.engine, simulator.endpoints))
+            report_status = write_report(Path(report), run_data(simulator.engine, simulator.listeners.endpoints()))
             status = status or report_status
     return status
 
