@@ -92,13 +92,13 @@ def problem_text(path: Path, text: str) -> str:
 class Type:
     """A type of values; value_types.py has those of scenarios.
 
-    ``read`` returns what a field gets for a value, or adds a problem and returns None. ``schema`` returns the JSON
-    Schema. ``metavar`` stands for a value in the help of a command line. ``from_text`` returns the JSON value that a
-    text of the command line means; other text it returns unchanged, so that ``read`` reports it.
+    ``read`` returns what a field gets for a value, or adds a problem and returns None. ``schema`` is a JSON Schema.
+    ``metavar`` stands for a value in the help of a command line. ``from_text`` returns the JSON value that a text of
+    the command line means; other text it returns unchanged, so that ``read`` reports it.
     """
 
     read: Callable[[Any, Path, Problems], Any]
-    schema: Callable[[], Mapping[str, Any]]
+    schema: Mapping[str, Any]
     metavar: str = "VALUE"
     from_text: Callable[[str], Any] = str
 
@@ -210,7 +210,7 @@ def _unknown_key(cls: type, name: str, keys: Iterable[str]) -> str:
 def json_schema(cls: type) -> dict[str, Any]:
     """Return the JSON Schema of the mappings that ``read`` accepts for ``cls``, except for its checks."""
     keys = keys_of(cls)
-    properties = {name: {"description": each.meaning, **each.type.schema()} for name, each in keys.items()}
+    properties = {name: {"description": each.meaning, **each.type.schema} for name, each in keys.items()}
     required = [name for name, each in keys.items() if each.required]
     schema = {"type": "object" if required else ["object", "null"], "additionalProperties": False}
     return {**schema, "properties": properties, **({"required": required} if required else {})}
@@ -235,12 +235,12 @@ def scalar(
             problems.add(path, str(error) or f"{value!r} is not {what}")
             return None
 
-    return Type(read_scalar, lambda: schema, metavar, from_text)
+    return Type(read_scalar, schema, metavar, from_text)
 
 
 def nested(cls: type) -> Type:
     """Return the type of mappings that are values of the dataclass ``cls``."""
-    return Type(lambda value, path, problems: read(cls, value, path, problems), lambda: json_schema(cls))
+    return Type(lambda value, path, problems: read(cls, value, path, problems), json_schema(cls))
 
 
 def list_of(item: Type, *, least: int = 0, unique: bool = False, what: str = "a list") -> Type:
@@ -260,8 +260,8 @@ def list_of(item: Type, *, least: int = 0, unique: bool = False, what: str = "a 
             seen.add(each)
         return tuple(each for each in items if each is not None)
 
-    schema = {"type": "array", "minItems": least, "uniqueItems": unique}
-    return Type(read_list, lambda: {**schema, "items": item.schema()}, "VALUE,VALUE", lambda text: text.split(","))
+    schema = {"type": "array", "minItems": least, "uniqueItems": unique, "items": item.schema}
+    return Type(read_list, schema, "VALUE,VALUE", lambda text: text.split(","))
 
 
 def mapping_of(cls: type, names: Type | None = None) -> Type:
@@ -280,8 +280,7 @@ def mapping_of(cls: type, names: Type | None = None) -> Type:
         values = [read(cls, each, (*path, name), problems) for name, each in value.items()]
         return tuple(each for each in values if each is not None)
 
-    def schema() -> dict[str, Any]:
-        mapping = {"type": "object", "minProperties": 1, "additionalProperties": json_schema(cls)}
-        return mapping if names is None else {**names.schema(), **mapping, "type": ["object", "array"]}
-
+    schema = {"type": "object", "minProperties": 1, "additionalProperties": json_schema(cls)}
+    if names is not None:
+        schema = {**names.schema, **schema, "type": ["object", "array"]}
     return Type(read_mapping, schema)

@@ -105,7 +105,7 @@ def switchable(type_: Type, words: Mapping[bool, Any], what: str) -> Type:
     def from_text(given: str) -> Any:
         return switch if (switch := _SWITCH.get(given.lower())) in words else type_.from_text(given)
 
-    return Type(read, lambda: {"anyOf": [type_.schema(), {"enum": list(words)}]}, type_.metavar, from_text)
+    return Type(read, {"anyOf": [type_.schema, {"enum": list(words)}]}, type_.metavar, from_text)
 
 
 def _duration(parse: Callable[[Any], Any], pattern: str) -> Type:
@@ -182,7 +182,7 @@ NAMES = list_of(NAME, least=1, unique=True)
 NAME_OR_NAMES = dataclasses.replace(
     NAMES,
     read=lambda value, path, problems: NAMES.read([value] if isinstance(value, str) else value, path, problems),
-    schema=lambda: {"anyOf": [NAME.schema(), NAMES.schema()]},
+    schema={"anyOf": [NAME.schema, NAMES.schema]},
 )
 EVENT_TYPE = one_of(*EVENT_TYPES, metavar="TYPE")
 JSON_OBJECT = scalar("a mapping", _json_object, {"type": "object"}, "JSON", _json_or_text)

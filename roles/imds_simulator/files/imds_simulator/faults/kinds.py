@@ -138,11 +138,11 @@ def _read(data: Any, path: Path, problems: Problems) -> Fault | None:
     return Fault(name, window, effect, path)
 
 
-def _schema() -> Mapping[str, Any]:
-    of_options = {name: {"description": each.meaning, **each.type.schema()} for name, each in OPTIONS.items()}
-    properties = {"kind": _KIND.schema(), **json_schema(Window)["properties"], **of_options}
-    return {"type": "object", "additionalProperties": False, "required": ["kind"], "properties": properties}
-
-
+_PROPERTIES = {
+    "kind": _KIND.schema,
+    **json_schema(Window)["properties"],
+    **{name: {"description": each.meaning, **each.type.schema} for name, each in OPTIONS.items()},
+}
+_SCHEMA = {"type": "object", "additionalProperties": False, "required": ["kind"], "properties": _PROPERTIES}
 # one fault of a scenario or of the control API
-FAULT = Type(_read, _schema, "JSON")
+FAULT = Type(_read, _SCHEMA, "JSON")

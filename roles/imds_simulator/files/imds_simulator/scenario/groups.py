@@ -75,7 +75,7 @@ _ADDRESS = text("an address HOST:PORT", r".+:\d+", parse_address, "HOST:PORT")
 _SOURCE = text("an IP address", parse=source_address, metavar="ADDRESS", least=2)
 _PLACEMENT_GROUP = text("text of at least one character", parse=_placement_group, least=1)
 _ZONE = scalar("text or a whole number", _zone, {"type": ["string", "integer"]})
-_INSTANCE = Type(_read_instance, lambda: {"type": "object", "properties": {"compute": {"type": ["object", "null"]}}})
+_INSTANCE = Type(_read_instance, {"type": "object", "properties": {"compute": {"type": ["object", "null"]}}})
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ _ByType = dataclasses.make_dataclass(
 # Freeze:5m,Reboot:1m on a command line
 _BY_TYPE = Type(
     lambda value, path, problems: read_values(_ByType, value, path, problems),
-    lambda: json_schema(_ByType),
+    json_schema(_ByType),
     "TYPE:DURATION,TYPE:DURATION",
     lambda text: dict(part.partition(":")[::2] for part in text.split(",")),
 )
@@ -222,4 +222,4 @@ def _to_json(value: Any) -> Any:
     return "on" if value == math.inf else value
 
 
-KNOBS = Type(lambda value, path, problems: changed_knobs(Knobs(), value, path, problems), lambda: json_schema(Knobs))
+KNOBS = Type(lambda value, path, problems: changed_knobs(Knobs(), value, path, problems), json_schema(Knobs))
