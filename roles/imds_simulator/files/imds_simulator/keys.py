@@ -105,7 +105,7 @@ class Type:
 
 @dataclass(frozen=True)
 class Key:
-    """A key of a mapping. ``statement`` is the section of the reference that a knob refers to."""
+    """A key of a mapping."""
 
     name: str
     field: str
@@ -113,7 +113,6 @@ class Key:
     meaning: str
     default: Any
     required: bool
-    statement: str
 
 
 def key(
@@ -124,7 +123,6 @@ def key(
     required: bool = False,
     name: str = "",
     at: Callable[[Path], Any] | None = None,
-    statement: str = "",
 ) -> Any:
     """Declare a field of a dataclass that is a key; without ``default`` the key is required.
 
@@ -132,7 +130,7 @@ def key(
     ``at`` returns the default for a value that is read at a path.
     """
     required = required or default is dataclasses.MISSING
-    declared = Key(name, "", type_, meaning, default, required, statement)
+    declared = Key(name, "", type_, meaning, default, required)
     metadata = {"key": declared, "at": at}
     # pylint: disable=invalid-field-call
     if isinstance(default, Mapping):

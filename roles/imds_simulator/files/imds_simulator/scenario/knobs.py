@@ -2,7 +2,7 @@
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 """Knobs: behaviour that Azure does not document, as named values. The defaults are those of the reference.
 
-A key of ``Knobs`` is a knob; ``statement`` is the one of docs/reference/scheduled-events.md that it refers to.
+A key of ``Knobs`` is a knob; its meaning ends with the statement of docs/reference/scheduled-events.md.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _REMOVED = {
 
 def knob(statement: str, type_: Type, default: Any, meaning: str) -> Any:
     """Declare a knob that refers to ``statement`` of docs/reference/scheduled-events.md."""
-    return key(type_, meaning, default=default, statement=statement)
+    return key(type_, f"{meaning} (reference {statement})", default=default)
 
 
 @dataclass(frozen=True)
@@ -165,11 +165,11 @@ class Knobs:
         "2.4.6", _BY_TYPE, _STARTED, "time from Started to removal per event type; other types keep their default"
     )
     hardware_failure_type: str = knob(
-        "2.1 (4a)", one_of("Reboot", "Redeploy"), "Reboot", "EventType of an event that a hardware failure starts"
+        "2.1 case 4a", one_of("Reboot", "Redeploy"), "Reboot", "EventType of an event that a hardware failure starts"
     )
 
     # -- enabling (reference 4.1)
-    enable_delay: float = knob("4.1.2", _SECONDS, 0.0, "delay of the first answer (Azure: up to 2m)")
+    enable_delay: float = knob("4.1.2", _SECONDS, 0.0, "delay of the first answer; Azure: up to 2m")
     empty_body_until_enabled: bool = knob(
         "1.4.13",
         BOOLEAN,
@@ -177,7 +177,7 @@ class Knobs:
         "during enable_delay answer 200 with an empty body immediately instead of a delayed answer",
     )
     events_delay: float = knob(
-        "4.1.2", _SECONDS, 0.0, "time after enabling in which the Events list stays empty (Azure: up to 5m)"
+        "4.1.2", _SECONDS, 0.0, "time after enabling in which the Events list stays empty; Azure: up to 5m"
     )
     idle_disable: float = knob(
         "4.1.3", _SECONDS, 86400.0, "time without requests after which the service is disabled again; 0 or off: never"
