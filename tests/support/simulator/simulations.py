@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from imds_simulator.model import operations
 from imds_simulator.model.simulation import Simulation
 from imds_simulator.model.world import World
 from imds_simulator.protocol.document import Documents
@@ -63,4 +62,4 @@ def statuses(simulation: Simulation, vm: str, now: float) -> list[str]:
 def approve(simulation: Simulation, event: str, by: str, now: float) -> list[str]:
     """Approve an event by name as a VM and return the kinds of the occurrences."""
     simulation.advance_to(T0 + now)
-    return [each.kind for each in operations.approve(simulation, [simulation.world.find(event)], by, T0 + now)]
+    return [each.kind for each in simulation.approve([simulation.world.find(event)], by, T0 + now)]

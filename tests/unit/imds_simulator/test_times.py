@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from imds_simulator.model import operations
 from imds_simulator.moments import Moment, parse_moment
 from imds_simulator.scenario.files import default_scenario
 from imds_simulator.scenario.plans import EventPlan
@@ -136,9 +135,9 @@ def test_service_and_events_go_on_when_the_system_clock_is_set_back() -> None:
     real -= 3600
     now = engine.settle()
     assert now == NOON and engine.world.is_enabled(scope, now)
-    event, _occurrences = operations.schedule(engine.simulation, EventPlan("e", "Freeze", ("vm1",)), now)
+    event, _occurrences = engine.simulation.schedule(EventPlan("e", "Freeze", ("vm1",)), now)
     assert event.not_before == now + 900
-    operations.approve(engine.simulation, [event], "vm1", now)
+    engine.simulation.approve([event], "vm1", now)
     real += 1
     engine.settle()
     assert event.status == "Started"

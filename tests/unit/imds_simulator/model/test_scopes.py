@@ -8,7 +8,6 @@ import dataclasses
 
 import pytest
 
-from imds_simulator.model import operations
 from imds_simulator.scenario.plans import Change
 from support.simulator.simulations import PAIR, T0, approve, document_at, make_simulation, placed
 
@@ -66,7 +65,7 @@ def test_event_is_seen_and_approved_by_the_members_of_its_scope_alone(groups, kn
         document = document_at(simulation, name, 10)
         assert [each["Resources"] for each in document["Events"]] == ([affected] if name in seers else [])
         assert document["DocumentIncarnation"] == (2 if name in seers else 1)
-        assert bool(operations.approvable_events(simulation.world, vm, [event_id])[event_id]) == (name in seers)
+        assert bool(simulation.world.approvable(vm, [event_id])[event_id]) == (name in seers)
 
 
 def test_scope_changes_with_its_knob_and_raises_the_incarnation():
@@ -95,7 +94,7 @@ def test_incarnation_rises_with_visible_changes_only():
     assert [each["DocumentIncarnation"] for each in (scheduled, started)] == [2, 3]
     assert scheduled["Events"][0]["EventId"] == started["Events"][0]["EventId"]
     # NotBefore of a Started event is not visible
-    operations.change(simulation, simulation.world.find("e"), Change(0, notice=60.0), T0 + 20)
+    simulation.change(simulation.world.find("e"), Change(0, notice=60.0), T0 + 20)
     assert document_at(simulation, "vm1", 20) == started
     assert [incarnation(simulation, "vm1", now) for now in (612.9, 613)] == [3, 4]
 

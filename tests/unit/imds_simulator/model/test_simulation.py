@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from imds_simulator.model import operations
+from imds_simulator.model.simulation import InvalidState
 from imds_simulator.scenario.plans import Change, EventPlan
 from support.simulator.simulations import T0, approve, document_at, make_simulation, statuses
 
@@ -30,7 +30,7 @@ def act(simulation, name, what, now):
     """Approve an event as its first VM, or change it."""
     simulation.advance_to(T0 + now)
     if isinstance(what, Change):
-        operations.change(simulation, event(simulation, name), what, T0 + now)
+        simulation.change(event(simulation, name), what, T0 + now)
     else:
         approve(simulation, name, event(simulation, name).content.resources[0], now)
 
@@ -255,7 +255,7 @@ def test_terminate_of_many_instances_examines_them_once_for_each_request(monkeyp
     simulation.advance_to(T0 + 10)
     batch_key, examined = simulation.world.batch_key, []
     monkeypatch.setattr(simulation.world, "batch_key", lambda each: examined.append(each) or batch_key(each))
-    operations.approve(simulation, simulation.world.events, "pool_0", T0 + 20)
+    simulation.approve(simulation.world.events, "pool_0", T0 + 20)
     simulation.apply_knobs(simulation.world.knobs, T0 + 20)
     # twice for each of two requests
     assert len(examined) <= 400
@@ -294,7 +294,7 @@ def test_end_of_an_eviction_or_deletion_deletes_the_vms(plan, expected):
 def test_eviction_that_is_completed_by_hand_deletes_the_vm_once_it_has_started(now, expected):
     simulation = make_simulation({**FREEZE, "type": "Preempt"})
     simulation.advance_to(T0 + now)
-    assert deleted(operations.change(simulation, event(simulation), Change(action="complete"), T0 + now)) == expected
+    assert deleted(simulation.change(event(simulation), Change(action="complete"), T0 + now)) == expected
 
 
 def test_other_events_lose_a_deleted_vm_and_end_without_a_vm():
@@ -344,10 +344,10 @@ def test_event_for_a_deleted_vm_is_refused():
     simulation = make_simulation({**FREEZE, "type": "Preempt"}, {**FREEZE, "name": "f", "resources": ["vm2"], "at": 60})
     simulation.advance_to(T0 + 70)
     plan = EventPlan(name="g", type="Reboot", resources=("vm2", "vm1"))
-    with pytest.raises(operations.InvalidState, match="^event g: Azure has deleted vm1; name another VM$"):
-        operations.schedule(simulation, plan, T0 + 70)
-    with pytest.raises(operations.InvalidState, match="^event f: Azure has deleted vm1; name another VM$"):
-        operations.change(simulation, event(simulation, "f"), Change(resources=("vm1",)), T0 + 70)
+    with pytest.raises(InvalidState, match="^event g: Azure has deleted vm1; name another VM$"):
+        simulation.schedule(plan, T0 + 70)
+    with pytest.raises(InvalidState, match="^event f: Azure has deleted vm1; name another VM$"):
+        simulation.change(event(simulation, "f"), Change(resources=("vm1",)), T0 + 70)
     assert [each.name for each in simulation.world.events] == ["f"]
 
 

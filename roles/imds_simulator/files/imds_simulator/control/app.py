@@ -13,7 +13,7 @@ from aiohttp import web
 
 from .. import __version__
 from ..keys import Found, Problems, key
-from ..model.operations import InvalidState
+from ..model.simulation import InvalidState
 from ..model.transitions import step_incarnation
 from ..model.world import AmbiguousEvent, UnknownEvent
 from ..scenario.files import schema as scenario_schema

@@ -12,8 +12,8 @@ from typing import Any
 from aiohttp import web
 
 from ..keys import Found, key, problem_text
-from ..model import operations
 from ..model.events import ARM, CONTROL_PLANE, ENDED, Occurrence, SimulatedEvent
+from ..model.simulation import InvalidState
 from ..scenario.checks import event_problems, moved_problems, past_moments
 from ..scenario.plans import HARDWARE_FAILURE, Change, EventPlan
 from ..scenario.warnings import event_warnings
@@ -112,7 +112,7 @@ class EventRoutes:
         generated = (f"control{number}" for number in self._numbers)
         name = plan.name or next(each for each in generated if not self._engine.world.has_event(each))
         named = dataclasses.replace(plan, name=name)
-        event, occurrences = operations.schedule(self._engine.simulation, named, self._engine.settle())
+        event, occurrences = self._engine.simulation.schedule(named, self._engine.settle())
         return self._respond(event, occurrences, 201, **more)
 
     async def approve(self, request: web.Request) -> web.Response:
@@ -133,13 +133,13 @@ class EventRoutes:
                 "of a VM"
             )
         if vm is not None:
-            operations.check_present(world, event.name, [vm.name])
+            self._engine.simulation.check_present(event.name, [vm.name])
         if not event.visible:
             state = "has ended" if event.status == ENDED else "has not appeared yet"
-            raise operations.InvalidState(f"event {event.name}: it {state}")
+            raise InvalidState(f"event {event.name}: it {state}")
         if vm is not None and event not in world.events_visible_to(world.scope_for(vm)):
-            raise operations.InvalidState(f"event {event.name}: {approver} does not see it")
-        return self._respond(event, operations.approve(self._engine.simulation, [event], approver, now))
+            raise InvalidState(f"event {event.name}: {approver} does not see it")
+        return self._respond(event, self._engine.simulation.approve([event], approver, now))
 
     async def cancel(self, request: web.Request) -> web.Response:
         """Cancel a Scheduled event."""
@@ -178,7 +178,7 @@ class EventRoutes:
 
     def _change(self, event: SimulatedEvent, requested: Change) -> web.Response:
         now = self._engine.settle()
-        return self._respond(event, operations.change(self._engine.simulation, event, requested, now))
+        return self._respond(event, self._engine.simulation.change(event, requested, now))
 
     def _respond(
         self, event: SimulatedEvent, occurrences: list[Occurrence], status: int = 200, **more: Any

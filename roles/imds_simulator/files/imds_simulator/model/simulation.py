@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The passing of time in a world.
+"""The passing of time in a world, and requests of VMs, of the control plane and of the control API.
 
 Pure except for its own state: every method takes the time as an argument (``now``, the simulator's
 clock), and no method sleeps. ``advance_to(now)`` runs the steps that became due, in order.
@@ -9,12 +9,17 @@ clock), and no method sleeps. ``advance_to(now)`` runs the steps that became due
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ..scenario.knobs import Knobs
-from ..scenario.plans import IncarnationStep, Scenario
+from ..scenario.plans import Change, EventPlan, IncarnationStep, Scenario
 from . import transitions
-from .events import PLANNED, SCHEDULED, STARTED, Occurrence, ScheduledStep, SimulatedEvent
+from .events import ENDED, PLANNED, SCHEDULED, STARTED, Occurrence, ScheduledStep, SimulatedEvent
 from .world import BatchKey, World
+
+
+class InvalidState(ValueError):
+    """A request is not allowed in the state of the event, or of a VM."""
 
 
 class Simulation:
@@ -39,7 +44,7 @@ class Simulation:
             self.world.add(plan, epoch)
         moments = [(max(epoch, self.world.moment_of(step.at, epoch)), step) for step in scenario.incarnations]
         self._steps = sorted(moments, key=lambda each: each[0])
-        self.reschedule()
+        self._reschedule()
 
     def advance_to(self, now: float) -> list[Occurrence]:
         """Run the steps that are due until ``now``, each at its own moment, in order."""
@@ -48,7 +53,7 @@ class Simulation:
             # time never goes back: after an approval the start of an event may be due in the past
             self._latest = max(self._latest, self.next_due)
             occurrences += self._run_due_steps(self.next_due, self._latest)
-            self.reschedule()
+            self._reschedule()
         self._latest = max(self._latest, now)
         return occurrences
 
@@ -67,7 +72,7 @@ class Simulation:
                 occurrences += transitions.run_step(self.world, event, step, moment)
         return occurrences
 
-    def reschedule(self, now: float = -math.inf) -> None:
+    def _reschedule(self, now: float = -math.inf) -> None:
         """Find what is due next, after a change of events or knobs at ``now``.
 
         A step that the change makes due earlier is due now.
@@ -116,7 +121,55 @@ class Simulation:
         approved = max(event.released_at, approved, self._decided.get(self.world.batch_key(event), approved))
         return min(approved + self.world.to_wall_seconds(knobs.start_delay), not_before)
 
+    # -- requests
+
+    def approve(self, events: Sequence[SimulatedEvent], by: str, now: float) -> list[Occurrence]:
+        """Approve ``events``; those that are Started, or approved by the same approver, stay unchanged."""
+        occurrences = [each for event in events for each in transitions.approve(self.world, event, by, now)]
+        self._reschedule(now)
+        return occurrences
+
+    def schedule(self, plan: EventPlan, now: float) -> tuple[SimulatedEvent, list[Occurrence]]:
+        """Add an event that appears ``plan.at`` simulated seconds from now.
+
+        Raises:
+            InvalidState: a VM was deleted.
+        """
+        self.check_present(plan.name, plan.resources)
+        event = self.world.add(plan, now)
+        self._reschedule(now)
+        return event, self.advance_to(now)
+
+    def change(self, event: SimulatedEvent, requested: Change, now: float) -> list[Occurrence]:
+        """Change an event now.
+
+        Raises:
+            InvalidState: the state of the event does not allow the change, or a VM was deleted.
+        """
+        self.check_present(event.name, requested.resources or ())
+        if event.status == ENDED:
+            raise InvalidState(f"event {event.name}: it has ended")
+        if requested.action == "cancel" and event.status == STARTED:
+            raise InvalidState(f"event {event.name}: a Started event cannot be cancelled (reference 2.1); use complete")
+        if event.status == PLANNED and (
+            requested.action == "impact" or requested.notice is not None or requested.status is not None
+        ):
+            raise InvalidState(
+                f"event {event.name}: it has not appeared yet; its NotBefore, status and impact cannot be changed"
+            )
+        if requested.action in ("approve", "release") and event.status != SCHEDULED:
+            raise InvalidState(f"event {event.name}: it is {event.status}, not Scheduled")
+        occurrences = transitions.change(self.world, event, requested, now)
+        self._reschedule(now)
+        return occurrences + self.advance_to(now)
+
+    def check_present(self, event: str, vms: Sequence[str]) -> None:
+        """Raise InvalidState, which names ``event``, if one of ``vms`` was deleted."""
+        for vm in vms:
+            if vm in self.world.removed:
+                raise InvalidState(f"event {event}: Azure has deleted {vm}; name another VM")
+
     def apply_knobs(self, knobs: Knobs, now: float = -math.inf) -> None:
-        """Replace the knobs; ``now`` as for reschedule."""
+        """Replace the knobs. A step that this makes due earlier is due at ``now``."""
         self.world.set_knobs(knobs)
-        self.reschedule(now)
+        self._reschedule(now)

@@ -228,6 +228,13 @@ class World:
             if event.group == scope.group and event.visible and scope in self.scopes_showing(event)
         ]
 
+    def approvable(self, vm: Vm, ids: Sequence[str]) -> dict[str, list[SimulatedEvent]]:
+        """Return for each id the events that ``vm`` may approve: those of its scope (reference 1.5, 3.1.1)."""
+        by_id: dict[str, list[SimulatedEvent]] = {}
+        for event in self.events_visible_to(self.scope_for(vm)):
+            by_id.setdefault(event.id.upper(), []).append(event)
+        return {each: by_id.get(each.upper(), []) for each in ids}
+
     def reveal_events(self, scope: Scope) -> None:
         """Show the events that were hidden, which is a change if there are any."""
         scope.hidden_until = math.inf

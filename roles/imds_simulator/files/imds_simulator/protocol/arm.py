@@ -11,7 +11,6 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from ..http_reply import Reply, bearer_token, parse_json
-from ..model import operations
 from ..model.events import ARM, SimulatedEvent
 from ..model.simulation import Simulation
 from ..scenario.groups import Vm
@@ -85,7 +84,7 @@ class ArmContract:
         if in_path and not found[in_path[0]]:
             return refused(arm_error(404, "NotFound", _not_found(in_path[0])), in_path)
         events = [event for each in found.values() for event in each]
-        occurrences = operations.approve(self._simulation, events, ARM, now)
+        occurrences = self._simulation.approve(events, ARM, now)
         text = _APPROVED[request.versions[0].lower()]
         reply = json_reply({"value": text}) if all(found.values()) else _multi_status(ids, found, text)
         return approved(reply, ids, occurrences)

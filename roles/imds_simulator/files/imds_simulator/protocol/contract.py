@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from ..api_versions import INSTANCE_VERSIONS
 from ..http_reply import Reply
 from ..instance_metadata.document import InstanceDocuments
-from ..model import operations
 from ..model.events import Occurrence
 from ..model.simulation import Simulation
 from ..scenario.groups import Vm
@@ -67,7 +66,7 @@ class ImdsContract:
             ids = _event_ids(body)
         except _MalformedApproval as problem:
             return refused(error(400, f"Bad request. {problem}"), [])
-        found = operations.approvable_events(self.world, vm, ids)
+        found = self.world.approvable(vm, ids)
         unknown = [each for each in ids if not found[each]]
         if unknown:
             mixed = len(unknown) < len(ids)
@@ -76,7 +75,7 @@ class ImdsContract:
             if status != 200:
                 return refused(error(status, f"Bad request. Unknown event id {unknown[0]}"), ids)
         events = [event for each in ids for event in found[each]]
-        occurrences = operations.approve(self._simulation, events, vm.name, now)
+        occurrences = self._simulation.approve(events, vm.name, now)
         if knobs.post_body == "document":
             return approved(self.events(Request("GET", request.target, {}), vm), ids, occurrences)
         return approved(Reply(200, b"", JSON_TYPE), ids, occurrences)
