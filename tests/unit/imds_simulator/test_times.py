@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from imds_simulator.moments import Moment, parse_moment
 from imds_simulator.scenario.files import default_scenario
 from imds_simulator.scenario.plans import EventPlan
 from imds_simulator.server.clock import Clock
 from imds_simulator.server.engine import Engine
 from imds_simulator.testing import ControlError, Simulator
-from imds_simulator.times import duration_text, iso, parse_duration, parse_signed_duration
+from imds_simulator.times import Moment, duration_text, iso, parse_duration, parse_moment, parse_signed_duration
 from support.simulator.raw_http import send_request
 
 NOON = datetime(2030, 1, 31, 12, tzinfo=UTC).timestamp()

@@ -16,9 +16,8 @@ from typing import Any, Callable
 from .api_versions import EVENT_TYPES
 from .http_reply import is_header_name, is_header_value
 from .keys import Path, Problems, Type, list_of, scalar
-from .moments import parse_when
 from .suggestions import suggestion
-from .times import DURATION_PATTERN, parse_duration, parse_signed_duration
+from .times import DURATION_PATTERN, parse_duration, parse_signed_duration, parse_when
 
 # all readers of JSON have whole numbers up to this one; Python refuses to write longer ones than its limit
 MAX_NUMBER = 2**53 - 1

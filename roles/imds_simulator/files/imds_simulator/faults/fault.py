@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..keys import Found, Path, key, scalar
-from ..moments import Moment, When
+from ..times import Moment, When
 from ..value_types import DURATION, NAME, NAME_OR_NAMES, WHEN, one_of
 from .effects import Effect
 

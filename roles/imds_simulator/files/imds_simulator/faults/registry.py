@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Callable
 
-from ..moments import When
+from ..times import When
 from .fault import Fault
 
 # the faults that are over and stay in the list

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Callable, Optional
 
-from ..moments import Moment, When
 from ..scenario.groups import Group, Vm
 from ..scenario.knobs import Knobs
 from ..scenario.plans import EventPlan
+from ..times import Moment, When
 from .events import SimulatedEvent, fields_of
 
 # bounds the memory of a simulation that runs for weeks

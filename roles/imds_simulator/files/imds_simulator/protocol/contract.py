@@ -16,8 +16,7 @@ from ..model.simulation import Simulation
 from ..scenario.groups import Vm
 from .document import Documents
 from .instance_lookup import element
-from .request_target import ROOT, VERSIONS
-from .request_validation import Request
+from .request import ROOT, VERSIONS, Request
 from .responses import JSON_TYPE, error, json_reply, not_found
 
 # bytes of the body of an approval

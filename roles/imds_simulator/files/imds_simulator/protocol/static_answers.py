@@ -10,8 +10,7 @@ from ..http_reply import Reply
 from ..scenario.answers import Answer, normalised_path
 from ..scenario.groups import Vm
 from ..scenario.knobs import Knobs
-from .request_target import Target
-from .request_validation import Request, reject_duplicates, reject_headers
+from .request import Request, Target, reject_duplicates, reject_headers
 from .responses import method_not_allowed, not_found
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..http_reply import Reply, is_header_value
-from ..moments import parse_moment
 from ..protocol.instance_lookup import element
-from ..protocol.request_target import INSTANCE, Target, parse_target
+from ..protocol.request import INSTANCE, Target, parse_target
 from ..protocol.responses import compact, error, header_error, method_not_allowed
+from ..times import parse_moment
 from .recording_file import FIRST_LINE, Unusable
 
 _METHODS = ("GET", "HEAD")

@@ -9,9 +9,8 @@ from typing import TypeVar
 
 from ..faults.fault import ROUTES, Fault
 from ..keys import Found, Path, dotted
-from ..moments import Moment, When
 from ..suggestions import suggestion, unknown
-from ..times import iso
+from ..times import Moment, When, iso
 from .groups import Group, Vm
 from .plans import EventPlan, Scenario
 

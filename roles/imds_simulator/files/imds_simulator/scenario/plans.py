@@ -12,8 +12,7 @@ from typing import Any
 from ..faults.fault import Fault
 from ..faults.kinds import FAULT
 from ..keys import Found, Path, from_path, key, list_of, mapping_of, nested, scalar
-from ..moments import Moment, When
-from ..times import parse_duration
+from ..times import Moment, When, parse_duration
 from ..value_types import (
     DURATION,
     EVENT_TYPE,

@@ -17,7 +17,7 @@ from ..model.world import Scope, World
 from ..printable_text import printable
 from ..protocol.contract import ImdsContract
 from ..protocol.rate_limit import RateLimit
-from ..protocol.request_target import UNKNOWN
+from ..protocol.request import UNKNOWN
 from ..protocol.resource_ids import ResourceIds
 from ..scenario.groups import Vm
 from ..scenario.plans import Scenario

@@ -10,8 +10,7 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from ..http_reply import Reply
-from ..protocol.request_target import EVENTS, UNKNOWN, Target, parse_target
-from ..protocol.request_validation import Request, reject
+from ..protocol.request import EVENTS, UNKNOWN, Request, Target, parse_target, reject
 from ..protocol.responses import JSON_TYPE, error
 from ..protocol.static_answers import static_reply, with_answers
 from ..scenario.groups import Vm
