@@ -124,9 +124,11 @@ class Names(NamedTuple):
         given = {minion: vm_key(name) for minion, name in {**pillar, **table}.items()}
         observed = {minion: vm for minion, vm in self.observed.items() if minion in accepted}
         claims = {minion: vm for minion, vm in self.claims.items() if minion in accepted}
+        ids = {vm_key(minion): minion for minion in sorted(accepted, reverse=True) if minion not in given}
         owners = {vm: minion for minion, vm in sorted(given.items(), reverse=True) if minion in accepted}
         for minion, vm in observed.items():
-            if minion not in given:
+            # unless it is the ID of another minion, which is silent or reports that name
+            if minion not in given and (ids.get(vm, minion) == minion or observed.get(ids[vm], vm) != vm):
                 owners.setdefault(vm, minion)
         return Names(
             table={minion: vm_key(name) for minion, name in table.items()},
@@ -138,7 +140,7 @@ class Names(NamedTuple):
                 vm: frozenset(minion for minion in minions if minion in accepted)
                 for vm, minions in self.claimants.items()
             },
-            ids={vm_key(minion): minion for minion in sorted(accepted, reverse=True) if minion not in given},
+            ids=ids,
             owners=owners,
         )
 

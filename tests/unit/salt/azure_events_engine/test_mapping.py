@@ -46,10 +46,12 @@ def test_other_name_is_bound_at_its_first_report() -> None:
     assert changed.complaint("db.example.com") == "reports that its VM is elsewhere, but it first reported db"
 
 
-def test_vm_of_a_silent_minion_cannot_be_claimed() -> None:
-    known = names().claim("other", "web2")
+@pytest.mark.parametrize("before", [MINIONS, MINIONS - {"web2"}], ids=["accepted", "accepted later"])
+def test_vm_of_a_silent_minion_cannot_be_claimed(before: frozenset[str]) -> None:
+    known = Names().learn({}, {}, before).claim("other", "web2").learn({}, {}, MINIONS)
     assert known.minion_of("web2") == "web2" and known.vm_of("other") is None
     assert known.complaint("other") == "reports that its VM is web2, which is the VM of minion web2"
+    assert known.claim("web2", "web2").learn({}, {}, MINIONS).minion_of("web2") == "web2"
 
 
 def test_second_claimant_is_a_rival_of_an_observed_name_only() -> None:
