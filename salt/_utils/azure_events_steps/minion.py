@@ -11,7 +11,6 @@ import time
 from typing import Any, Callable, Iterator, Sequence
 
 from azure_events_watch import state_file
-from azure_events_watch.durable_file import is_in_use
 from azure_scheduled_events.boot import boot_id
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.hook_input import HookInput, step_seconds
@@ -92,12 +91,13 @@ class Minion:
         only an operator ends it.
 
         Raises:
-            OSError: the record cannot be replaced, or another process keeps it open on Windows.
+            OSError: the record cannot be read now, or cannot be replaced.
         """
         try:
             return self.file.read()
         except ValueError as error:
-            _raise_if_in_use(error.__cause__)
+            if isinstance(error.__cause__, OSError):
+                raise error.__cause__ from None
             unknown = damaged(str(error))
             if quarantine:
                 log.error(
@@ -190,12 +190,6 @@ def _runnable(step: Step, stage: str, folder: str | None) -> Step:
     if step.kind != USE or folder is None:
         return step
     return step._replace(kind=COMMAND, action=arguments(sys.executable, folder, step.action, stage, step.kwargs))
-
-
-def _raise_if_in_use(cause: BaseException | None) -> None:
-    """Raise the cause of an unreadable record again if another process keeps the file open."""
-    if isinstance(cause, OSError) and is_in_use(cause):
-        raise cause from None
 
 
 def damaged(text: str) -> Record:

@@ -21,13 +21,15 @@ class PreparedEvents:
     def events(self) -> tuple[ScheduledEvent, ...]:
         """Return the events in the record; the same object while the file is unchanged.
 
-        A damaged record counts as empty.
+        A damaged record counts as empty. One that cannot be read now is read again at the next call.
         """
         version = self._file.version()
         if version != self._version:
             try:
                 record = self._file.read()
-            except (ValueError, OSError):
+            except ValueError as error:
+                if isinstance(error.__cause__, OSError):
+                    return self._events
                 record = None
             self._events = record.events if record is not None else ()
             self._version = version

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
 
-"""The lock between the jobs of a minion, and their record while another process has it open."""
+"""The lock between the jobs of a minion, and a record that cannot be read."""
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import sys
-from collections.abc import Iterator
+import os
 from pathlib import Path
 
 import pytest
@@ -17,10 +14,10 @@ from azure_events_steps import lock
 from azure_events_steps.configuration import parse_configuration
 from azure_events_steps.minion import Minion
 from azure_events_steps.record import PREPARED, Reason, Record
+from azure_events_watch.prepared_events import PreparedEvents
 from support.salt.steps import raises
 
 NAME = lock.PREPARATION
-_GENERIC_READ, _FILE_SHARE_DELETE, _OPEN_EXISTING = 0x80000000, 4, 3
 RECORD = Record(PREPARED, "boot", 1, "digest", "2026-11-21T12:00:00Z", "", (Reason("C7061BAC"),))
 
 
@@ -35,24 +32,19 @@ def test_note_is_read_while_the_lock_is_held(tmp_path: Path, note: str) -> None:
     assert lock.holder_of(str(tmp_path), NAME) is None
 
 
-@contextlib.contextmanager
-def open_without_other_readers(path: str) -> Iterator[None]:
-    """Keep a file open as a backup does: others may rename it, but not read it."""
-    kernel = ctypes.WinDLL("kernel32", use_last_error=True)  # type: ignore[attr-defined, unused-ignore]
-    kernel.CreateFileW.restype = ctypes.c_void_p
-    handle = kernel.CreateFileW(path, _GENERIC_READ, _FILE_SHARE_DELETE, None, _OPEN_EXISTING, 0, None)
-    assert handle not in (None, ctypes.c_void_p(-1).value)
-    try:
-        yield
-    finally:
-        kernel.CloseHandle(ctypes.c_void_p(handle))
-
-
-@pytest.mark.skipif(sys.platform != "win32", reason="other systems do not refuse to open a file in use")
 @pytest.mark.parametrize("quarantine", [False, True])
-def test_record_in_use_does_not_count_as_damaged(tmp_path: Path, quarantine: bool) -> None:
+def test_record_that_cannot_be_read_now_is_not_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quarantine: bool
+) -> None:
     minion = Minion(str(tmp_path), parse_configuration(None), raises)
     minion.file.write(RECORD)
-    with open_without_other_readers(minion.file.path), pytest.raises(PermissionError):
+    watched = PreparedEvents(minion.file.path)
+
+    def refuse(*_arguments: object, **_options: object) -> None:
+        raise OSError("Too many open files")
+
+    with monkeypatch.context() as system, pytest.raises(OSError, match="Too many"):
+        system.setattr(os, "open", refuse)
+        assert watched.events() == ()
         minion.readable_record(quarantine)
-    assert minion.readable_record() == RECORD
+    assert minion.readable_record() == RECORD and watched.events() == RECORD.events
