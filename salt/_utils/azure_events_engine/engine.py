@@ -34,7 +34,7 @@ from .messages import (
 )
 from .reducer import reduce, restored
 from .settings import Settings
-from .state import Maintenance, State
+from .state import State
 from .store import Store, StoreError
 
 log = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ class MaintenanceEngine:
         self._jobs: dict[str, int] = {}
         self._returns: dict[tuple[int, str], _Return] = {}
         self._requests: dict[str, float] = {}
-        self._unwritten: dict[str, Maintenance | None] = {}
+        self._unwritten: set[str] = set()
         self._unwritten_names: dict[str, str] = {}
         self._write_at = clock()
         self._keys_at = clock()
@@ -277,7 +277,7 @@ class MaintenanceEngine:
         """Write the saves among the actions, and earlier failed writes, in one transaction."""
         saves = [action for action in actions if isinstance(action, Save)]
         names = {action.minion: action.vm for action in actions if isinstance(action, SaveName)}
-        self._unwritten.update({action.key: action.maintenance for action in saves})
+        self._unwritten.update(action.key for action in saves)
         self._unwritten_names.update(names)
         return self._flush(saves) if saves or names else []
 
@@ -285,15 +285,19 @@ class MaintenanceEngine:
         """Write everything that is not written yet."""
         if not self._is_open:
             self.open()
+        known = {**self.state.over, **self.state.maintenances}
         try:
             if not self._is_open:
                 raise StoreError(self._problem)
-            self._store.save(self._unwritten, self._unwritten_names)
+            self._store.save({key: known.get(key) for key in self._unwritten}, self._unwritten_names)
         except StoreError as error:
+            # the store may have replaced a damaged file
+            self._unwritten.update(known)
+            self._unwritten_names.update(self.state.names.observed)
             self._note_problem(error)
             self._write_at = self._clock() + _WRITE_RETRY_DELAY
             return [SaveFailed(action.key, str(error)) for action in saves if action.needed]
-        self._unwritten, self._unwritten_names, self._problem = {}, {}, ""
+        self._unwritten, self._unwritten_names, self._problem = set(), {}, ""
         return [Saved(action.key) for action in saves if action.needed]
 
     def _note_problem(self, error: StoreError) -> None:

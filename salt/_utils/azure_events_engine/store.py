@@ -27,6 +27,8 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS maintenances (key TEXT PRIMARY KEY, held INTEGER NOT NULL, contents TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS names (minion TEXT PRIMARY KEY, vm TEXT NOT NULL)",
 )
+# errors of a file that is damaged, or of another version
+_UNREADABLE = (sqlite3.DatabaseError, ValueError, LookupError, TypeError, AttributeError)
 
 
 class StoreError(Exception):
@@ -51,20 +53,19 @@ class Store:
     def load(self, now: float) -> Loaded:
         """Open the file and read it, after quarantining a damaged one; raise StoreError on failure."""
         problem = ""
-        try:
-            self._open()
-            maintenances, names = self._read(now)
-        except StoreError:
-            raise
-        except (sqlite3.DatabaseError, ValueError, LookupError, TypeError) as error:
-            if _is_environment(error):
-                raise StoreError(f"{self.path}: {error}") from error
-            problem = self._quarantine(str(error))
-            maintenances, names = self._read(now)
-        return Loaded(maintenances, names, problem)
+        for _attempt in range(2):
+            try:
+                self._open()
+                return Loaded(*self._read(now), problem)
+            except _UNREADABLE as error:
+                problem = self._quarantine(error)
+        raise StoreError(problem)
 
     def save(self, changes: Mapping[str, Maintenance | None], names: Mapping[str, str]) -> None:
-        """Write maintenances (None removes one) and observed names; nothing is written if it raises StoreError."""
+        """Write maintenances (None removes one) and observed names.
+
+        Nothing is written if it raises StoreError; then a file that was damaged has its holds alone.
+        """
         rows = [
             (key, maintenance.hold is not None, json.dumps(as_dict(maintenance)))
             for key, maintenance in changes.items()
@@ -78,12 +79,8 @@ class Store:
                     "DELETE FROM maintenances WHERE key = ?", [(key,) for key, one in changes.items() if one is None]
                 )
                 connection.executemany("INSERT OR REPLACE INTO names VALUES (?, ?)", list(names.items()))
-        except (sqlite3.Error, OSError) as error:
-            damaged = isinstance(error, sqlite3.DatabaseError) and not _is_environment(error)
-            self.close()
-            if damaged:
-                self._quarantine(str(error))
-            raise StoreError(f"{self.path}: {error}") from error
+        except sqlite3.Error as error:
+            raise StoreError(self._quarantine(error)) from error
 
     def forget_names(self, minions: list[str]) -> None:
         """Remove the observed names of minions; raise StoreError on failure."""
@@ -116,7 +113,7 @@ class Store:
         with self._connection as connection:
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if version not in (0, _VERSION):
-                raise ValueError(f"the file is of version {version}, expected {_VERSION}")
+                raise sqlite3.DatabaseError(f"the file is of version {version}, expected {_VERSION}")
             # write nothing into a complete file: it must be readable while the disk is full
             if version == 0:
                 for statement in _SCHEMA:
@@ -133,34 +130,36 @@ class Store:
         names = dict(connection.execute("SELECT minion, vm FROM names").fetchall())
         return {key: from_dict(json.loads(contents), now) for key, contents in rows}, names
 
-    def _quarantine(self, reason: str) -> str:
-        """Rename the damaged file, create one with its readable holds, and return a message; raise StoreError."""
-        held = self._readable_holds()
+    def _quarantine(self, error: Exception) -> str:
+        """Replace a damaged file by one with its readable holds, and return a message.
+
+        Raises:
+            StoreError: the disk or another process is the cause of the error, or the file cannot be replaced.
+        """
+        is_damaged = not isinstance(error, (sqlite3.OperationalError, sqlite3.InterfaceError))
+        held = self._readable_holds() if is_damaged else []
         self.close()
+        if not is_damaged:
+            raise StoreError(f"{self.path}: {error}") from error
         try:
-            aside = durable_file.set_aside(self.path)
-        except OSError as error:
-            raise StoreError(f"{self.path}: damaged ({reason}), and cannot be renamed: {error}") from error
-        for name in ("-journal", "-wal", "-shm"):
-            with contextlib.suppress(OSError):
-                os.unlink(self.path + name)
-        self._open()
-        connection = self.connection()
-        with connection:
-            connection.executemany("INSERT OR REPLACE INTO maintenances VALUES (?, 1, ?)", held)
-        return "%s is damaged (%s) and was set aside as %s; %d holds of operators could be read, others are lost" % (
-            self.path,
-            reason,
-            aside,
-            len(held),
-        )
+            # a full disk must not lose the damaged file
+            with durable_file.replacing(self.path) as draft:
+                with contextlib.closing(Store(draft)) as new, new.connection() as connection:
+                    connection.executemany("INSERT OR REPLACE INTO maintenances VALUES (?, 1, ?)", held)
+                for name in ("-journal", "-wal", "-shm"):
+                    durable_file.remove(self.path + name)
+                aside = durable_file.set_aside(self.path)
+        except (sqlite3.Error, OSError, StoreError) as problem:
+            raise StoreError(f"{self.path}: damaged ({error}), and cannot be replaced: {problem}") from problem
+        rescued = f"{len(held)} holds of operators could be read"
+        return f"{self.path} is damaged ({error}) and was set aside as {aside}; {rescued}"
 
     def _readable_holds(self) -> list[tuple[str, str]]:
         found = []
-        with contextlib.suppress(sqlite3.Error, StoreError):
+        with contextlib.suppress(sqlite3.Error):
             if self._connection is not None:
                 for key, contents in self._connection.execute("SELECT key, contents FROM maintenances WHERE held"):
-                    with contextlib.suppress(ValueError, LookupError, TypeError):
+                    with contextlib.suppress(*_UNREADABLE):
                         from_dict(json.loads(contents), 0.0)
                         found.append((str(key), str(contents)))
         return found
@@ -238,8 +237,3 @@ def from_dict(given: Mapping[str, Any], now: float) -> Maintenance:
 def _sighting(given: Mapping[str, Any], status: str, resources: tuple[str, ...]) -> Sighting:
     event = tracked_event(given["event_id"], given["event_type"], status, resources)
     return Sighting(event, listed=True, named=frozenset(), readable=True)
-
-
-def _is_environment(error: Exception) -> bool:
-    """Return True if the disk or another process is the cause, not the contents of the file."""
-    return isinstance(error, sqlite3.OperationalError)

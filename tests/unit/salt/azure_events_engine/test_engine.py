@@ -265,6 +265,15 @@ def test_request_that_cannot_be_written_is_answered_with_the_problem(site: Site)
     assert (reply["problem"], len(site.store.load(0.0).maintenances)) == ("", 1)
 
 
+def test_damaged_file_is_replaced_by_one_with_all_that_the_engine_knows(site: Site) -> None:
+    site.prepare()
+    site.path.write_bytes(b"no database at all" * 100)
+    site.give_return("vm2", status("b"))
+    site.wait(6)
+    loaded = Store(str(site.path)).load(0.0)
+    assert (list(loaded.maintenances), loaded.names) == ([EVENT.casefold()], {"vm1": "vm1", "vm2": "b"})
+
+
 def test_hold_survives_the_engine(site: Site) -> None:
     site.prepare()
     site.ports.job_cache.clear()

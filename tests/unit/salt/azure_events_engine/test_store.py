@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sqlite3
 import stat
 from pathlib import Path
@@ -83,30 +84,33 @@ def test_damaged_file_is_quarantined(path: Path) -> None:
 
 def test_file_that_is_damaged_later_is_quarantined_at_the_next_write(path: Path) -> None:
     store = written(path)
-    path.write_bytes(b"no database at all" * 100)
-    with pytest.raises(StoreError):
-        store.save({"a1": MAINTENANCE}, {})
+    with sqlite3.connect(path) as other:
+        # the store then reads the file again, of which the fourth page is that of names
+        other.execute("DELETE FROM names")
+    other.close()
+    content = path.read_bytes()
+    path.write_bytes(content[: 3 * 4096] + b"x" * 4096 + content[4 * 4096 :])
+    with pytest.raises(StoreError, match="1 holds of operators could be read"):
+        store.save({"b2": MAINTENANCE}, {"m1": "vm1"})
     assert path.with_name("engine.sqlite.damaged").exists()
-    store.save({"a1": MAINTENANCE}, {})
-    assert list(Store(str(path)).load(0.0).maintenances) == ["a1"]
+    store.save({"b2": MAINTENANCE}, {})
+    assert list(Store(str(path)).load(0.0).maintenances) == ["a1", "b2"]
 
 
-def test_damaged_file_that_cannot_be_renamed_is_an_error_and_stays(path: Path) -> None:
-    written(path).close()
-    path.write_bytes(b"no database at all" * 100)
-    path.with_name("engine.sqlite.damaged").mkdir()
-    with pytest.raises(StoreError, match="cannot be renamed"):
-        Store(str(path)).load(0.0)
-    assert path.read_bytes() == b"no database at all" * 100
-
-
-def test_holds_are_rescued_from_a_damaged_file(path: Path) -> None:
+def test_holds_are_rescued_from_a_damaged_file_once_the_disk_has_space(path: Path) -> None:
     store = written(path)
     store.save({"b2": MAINTENANCE._replace(event_id="B2", hold=None)}, {})
     store.close()
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE maintenances SET contents = '{' WHERE key = 'b2'")
     connection.close()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        with pytest.raises(StoreError, match="cannot be replaced"):
+            Store(str(path)).load(0.0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     loaded = Store(str(path)).load(0.0)
     assert list(loaded.maintenances) == ["a1"] and loaded.maintenances["a1"].hold == MAINTENANCE.hold
     assert "1 holds of operators could be read" in loaded.problem
