@@ -8,6 +8,7 @@ from typing import Any
 
 from azure_scheduled_events.identity import vm_key
 
+from .answers import printable
 from .approvals import release_of, report_of, withheld
 from .progress import DRAINING, HAS_STARTED
 from .state import Maintenance, Member, State
@@ -76,7 +77,8 @@ def _rows(state: State | StateUpdate, maintenance: Maintenance) -> list[Row]:
     for minion in sorted(set(maintenance.members) - owners):
         vm = state.names.vm_of(minion) or state.names.claims.get(minion) or minion
         vms.setdefault(vm_key(vm), vm)
-    why = withheld(maintenance, release)
+    # in each row; whole it would have the reasons of all VMs
+    why = printable(withheld(maintenance, release))
     common = {
         "event_id": maintenance.event_id,
         "event_type": maintenance.event_type,

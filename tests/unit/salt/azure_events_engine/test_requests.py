@@ -28,6 +28,11 @@ def test_status_has_a_row_for_each_vm() -> None:
     assert rows[0]["withheld"] == "vm2: minion vm2: no_steps" and rows[0]["waiting_for"] == "preparation"
 
 
+def test_status_of_many_vms_that_are_not_ready_has_short_rows() -> None:
+    rows = listing(*(f"vm{number}" for number in range(100))).request("status")["rows"]
+    assert len(rows) == 100 and {len(row["withheld"]) for row in rows} == {500}
+
+
 def test_not_before_that_azure_moves_is_that_of_the_status_and_prepares_nobody_again() -> None:
     fleet = listing("vm1")
     for moved in ("2026-11-22T11:00:00Z", "2026-11-22T13:00:00Z"):
