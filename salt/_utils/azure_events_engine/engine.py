@@ -186,14 +186,17 @@ class MaintenanceEngine:
     def _learn(self) -> None:
         """Read which minions take part.
 
-        Salt reports a failed read as one without minions: a minion is gone when two reads in a row lack it, and a read
-        that finds none is soon repeated.
+        Salt reports a failed read as one without minions, which is no read and is soon repeated. A minion is gone when
+        two reads in a row lack it.
         """
         known, names = self._ports.known(), self.state.names
+        if not known.accepted:
+            self._keys_wanted = True
+            return
         missing = names.accepted.union(names.observed) - known.accepted
         gone = missing & self._missing
         self._missing = missing - gone
-        self._keys_wanted = self._keys_wanted or bool(self._missing) or not known.accepted
+        self._keys_wanted = self._keys_wanted or bool(self._missing)
         pillar = {minion: vm for minion, vm in names.pillar.items() if minion in self._missing}
         self._reduce(Known(known.accepted | self._missing, {**pillar, **known.pillar}))
         forgotten = [minion for minion in names.observed if minion in gone]
