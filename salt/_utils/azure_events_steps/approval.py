@@ -29,7 +29,6 @@ from . import answers, lock
 from .answers import Job
 from .imds_observation import VmObservation, observe
 from .minion import Minion
-from .record import Record
 from .selection import AFFECTS, evaluate
 
 log = logging.getLogger(__name__)
@@ -82,7 +81,7 @@ def _approved(minion: Minion, job: Job, ready: Ready, receipts: str, forced: boo
     session, recorded = minion.session(), minion.file.read()
 
     def obstacles_in(seen: VmObservation) -> list[Obstacle]:
-        found = _obstacles(minion, job, job.record_observation(seen), recorded, ready)
+        found = _obstacles(minion, job, job.record_observation(seen), ready)
         left = [obstacle for obstacle in found if not (forced and obstacle.code in UNKNOWN_VALUES)]
         return left or _unconfirmed(job, seen, Receipts(receipts, session.imds.endpoint))
 
@@ -103,7 +102,7 @@ def _approved(minion: Minion, job: Job, ready: Ready, receipts: str, forced: boo
     return job.answer(answers.NOT_LISTED if item.outcome == NOT_FOUND else item.outcome, item.reason)
 
 
-def _obstacles(minion: Minion, job: Job, seen: VmObservation, recorded: Record | None, ready: Ready) -> list[Obstacle]:
+def _obstacles(minion: Minion, job: Job, seen: VmObservation, ready: Ready) -> list[Obstacle]:
     """Return why this minion must not approve the event.
 
     The last document must list the event for this VM. The engine answers for the other VMs in ``ready``.
@@ -119,6 +118,8 @@ def _obstacles(minion: Minion, job: Job, seen: VmObservation, recorded: Record |
         text = f"its VMs are ready for {ready.event_type}, and it is of the type {event.event_type!r} now"
         return [Obstacle(answers.NOT_PREPARED, text)]
     sighting = seen.tracked.events[event.key]
+    # again for each document: another job may recover meanwhile
+    recorded = minion.file.read()
     is_prepared = (
         recorded is not None
         and recorded.find(event.event_id) is not None

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from support.ready_hooks.web_server import Answer, Request, WebServer
@@ -24,10 +25,13 @@ class ScriptedImds(WebServer):
         self.next: list[list[dict[str, Any]]] = []
         self.asked = 0
         self.approved: list[str] = []
+        # done before each answer
+        self.meanwhile: Callable[[], object] = lambda: None
         # status of the answers to approvals
         self.refuses = 200
 
     def _answer(self, request: Request) -> Answer:
+        self.meanwhile()
         if request.method == "POST":
             self.approved += [one["EventId"] for one in request.json["StartRequests"]]
             return as_json(self.refuses, {"error": "refused"} if self.refuses != 200 else {})

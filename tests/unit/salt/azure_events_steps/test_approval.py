@@ -124,6 +124,11 @@ def test_one_document_that_names_this_vm_alone_releases_no_other(tmp_path: Path,
     assert minion.approve("A", "vm1") == "others_affected" and scripted.approved == []
 
 
+def test_recovery_while_imds_is_read_withholds_the_approval(prepared: StepsMinion, scripted: ScriptedImds) -> None:
+    scripted.meanwhile = lambda: prepared.record.unlink(missing_ok=True)
+    assert prepared.approve("A", "vm1", "vm2") == "not_prepared" and scripted.approved == []
+
+
 def test_no_time_for_a_second_document_withholds_the_approval(
     prepared: StepsMinion, scripted: ScriptedImds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
