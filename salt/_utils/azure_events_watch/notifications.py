@@ -99,7 +99,9 @@ class NotificationQueue:
         times = {
             entry.key: self._next_time(entry, snapshot, selection, repeat)
             for entry in (*snapshot.entries.values(), *snapshot.ended)
-            if entry.selected and entry.key not in snapshot.unlisted
+            if entry.key not in snapshot.unlisted
+            # the beacon's options may have changed since the preparation
+            and (entry.selected or (entry.key in snapshot.prepared and not entry.is_present))
         }
         waiting = [
             entry for entry in (*snapshot.entries.values(), *snapshot.ended) if times.get(entry.key, math.inf) <= now

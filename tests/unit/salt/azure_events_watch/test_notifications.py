@@ -91,9 +91,11 @@ def test_end_is_sent_after_a_restart_only_if_it_was_announced() -> None:
     assert take_due(queue, snapshot._replace(ended=ledger.ended), 10**6) == []
 
 
-def test_end_of_a_prepared_event_is_repeated_without_limit() -> None:
+@pytest.mark.parametrize("selected", [True, False])
+def test_end_of_a_prepared_event_is_repeated_without_limit(selected: bool) -> None:
     queue = NotificationQueue()
     snapshot = seen(document(("A", "Scheduled")), *GONE, prepared=frozenset(("a",)))
+    snapshot = snapshot._replace(ended=(snapshot.ended[0]._replace(selected=selected),))
     times = [now for now in range(0, 7200, 10) if take_due(queue, snapshot, now)]
     assert times[:4] == [0, 60, 180, 420] and {two - one for one, two in itertools.pairwise(times[4:])} == {600}
 
