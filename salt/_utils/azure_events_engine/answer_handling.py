@@ -132,8 +132,9 @@ def _apply_status(update: StateUpdate, minion: str, token: int, job: Job, status
         "unavailable": "" if status.available else status.reason or "its IMDS gives no document, without a reason",
         "working": status.working or "",
         "interrupted": any(
-            update.member(key, minion).status == STARTED and not advises(update.maintenances[key].event_type)
-            for key in update.maintenances_of(minion)
+            # by its own type: any member sets that of the maintenance
+            sighting is not None and sighting.event.status == STARTED and not advises(sighting.event.event_type)
+            for sighting in (update.member(key, minion).sighting for key in update.maintenances_of(minion))
         ),
     }
     if state != {name: getattr(known, name) for name in state} or known.silent:

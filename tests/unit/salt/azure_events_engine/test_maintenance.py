@@ -447,9 +447,12 @@ def test_old_answers_are_renewed_before_the_approval() -> None:
 
 
 def test_vm_that_another_event_interrupts_is_not_ready() -> None:
-    fleet = Driver("vm1")
+    """Also while one answer lacks that event, which another minion lists as an advice."""
+    fleet = Driver("vm1", "vm2")
     other = event("vm1", event_id="other", status="Started")
     fleet.poll({"vm1": status("vm1", event("vm1"), other, records=[record()])})
+    fleet.poll({"vm2": status("vm2", event("vm2", event_id="other", kind="SpotRebalanceRecommendation"))})
+    fleet.poll({"vm1": status("vm1", event("vm1"), records=[record()])})
     fleet.wait(10)
     assert fleet.count("approve_prepared") == 0
     assert "another event has started on minion vm1" in fleet.request("status")["rows"][0]["withheld"]
