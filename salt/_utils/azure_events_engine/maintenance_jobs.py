@@ -71,7 +71,7 @@ def _prepare(update: StateUpdate, keys: list[str], at: float) -> None:
         for minion in free:
             update.set_member(key, minion, doing="prepare", job=token, asked_at=update.now)
         occupied.update(free)
-        count += 1
+        count += not urgent
 
 
 def _recover(update: StateUpdate, keys: list[str]) -> None:
@@ -162,7 +162,8 @@ def _due_to_recover(update: StateUpdate, maintenance: Maintenance) -> list[str]:
 
 
 def _is_starting(update: StateUpdate, maintenance: Maintenance) -> bool:
-    return any(
+    """Return True if the maintenance counts towards at_once."""
+    return not removes_vm(maintenance.event_type) and any(
         member.doing == "prepare" and update.now - member.asked_at < _STARTING
         for member in maintenance.members.values()
     )
