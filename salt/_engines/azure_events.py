@@ -168,7 +168,9 @@ class _Master:
         accepted = salt.utils.minions.CkMinions(__opts__).check_minions(settings.minions, settings.minions_type)[
             "minions"
         ]
-        return Known(frozenset(accepted), self._pillar_names(list(accepted)) if settings.mapping_pillar else {})
+        return Known(
+            frozenset(accepted), self._pillar_names(list(accepted)) if accepted and settings.mapping_pillar else {}
+        )
 
     def stored_return(self, job_id, minion):
         try:
@@ -190,15 +192,22 @@ class _Master:
 
     def _pillar_names(self, minions):
         """Return the VM names in the pillars that the master last rendered for the minions."""
-        cached = salt.utils.master.MasterPillarUtil(
-            minions,
-            "list",
-            use_cached_grains=True,
-            grains_fallback=False,
-            use_cached_pillar=True,
-            pillar_fallback=False,
-            opts=__opts__,
-        ).get_minion_pillar()
+        try:
+            cached = salt.utils.master.MasterPillarUtil(
+                minions,
+                "list",
+                use_cached_grains=True,
+                grains_fallback=False,
+                use_cached_pillar=True,
+                pillar_fallback=False,
+                opts=__opts__,
+            ).get_minion_pillar()
+        except Exception as error:  # pylint: disable=broad-exception-caught  # a damaged file concerns its minion alone
+            if len(minions) == 1:
+                log.warning("azure_events: the cached pillar of %s cannot be read: %s", minions[0], error)
+                return {}
+            half = len(minions) // 2
+            return {**self._pillar_names(minions[:half]), **self._pillar_names(minions[half:])}
         found = {}
         for minion, pillar in cached.items():
             for key in self._settings.mapping_pillar.split(":"):

@@ -15,6 +15,8 @@ import pytest
 from salt.config import DEFAULT_MASTER_OPTS
 from salt.loader import engines, runner, utils
 
+from azure_events_engine.settings import Settings
+from salt import cache as salt_cache
 from support.salt.loaded import ROOT
 
 PUBLIC = ("status", "fleet", "prepare", "recover", "approve", "hold", "release", "push")
@@ -54,6 +56,24 @@ def test_there_are_no_other_functions(runners: Any) -> None:
 
 def test_engine_is_loaded(opts: dict[str, Any]) -> None:
     assert "azure_events.start" in engines(opts, {}, {}, utils(opts))
+
+
+def test_damaged_cache_of_a_minion_does_not_hide_the_pillars_of_others(opts: dict[str, Any], tmp_path: Path) -> None:
+    opts.update(id="master", pki_dir=str(tmp_path / "pki"))
+    (tmp_path / "pki" / "minions").mkdir(parents=True)
+    cache = salt_cache.factory(opts)
+    for minion in ("web1", "web2"):
+        (tmp_path / "pki" / "minions" / minion).write_text("key")
+        # the first one in 3006, the second in 3008
+        cache.store("minions/" + minion, "data", {"grains": {}, "pillar": {"vm": minion}})
+        cache.store("pillar", minion, {"vm": minion})
+    for file in (tmp_path / "cache").rglob("*.p"):
+        if "web2" in (file.stem, file.parent.name):
+            file.write_bytes(b"\xc1")
+    start = engines(opts, {}, {}, utils(opts))["azure_events.start"]
+    master = inspect.unwrap(getattr(start, "func", start)).__globals__["_Master"]
+    known = master(None, Settings(mapping_pillar="vm")).known()
+    assert (known.accepted, known.pillar) == ({"web1", "web2"}, {"web1": "web1"})
 
 
 @pytest.fixture
