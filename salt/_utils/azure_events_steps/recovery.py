@@ -53,10 +53,10 @@ def _recover(minion: Minion, jobs: Sequence[Job], test: bool, is_sweep: bool = F
         with minion.locked(lock.PREPARATION, jobs[0]) as held:
             if held is None:
                 return [minion.busy(job) for job in jobs]
-            found = minion.readable_record(quarantine=True)
+            before, found = found, minion.readable_record(quarantine=True)
             if found is None:
                 return [job.answer(answers.NOT_PREPARED, "another job has recovered it") for job in jobs]
-            if held.waited > MAX_AGE:
+            if held.waited > MAX_AGE or found != before:
                 over &= _over(minion, found, jobs)
             return _concluded(minion, jobs, found, over, held)
     except ImdsError as error:

@@ -101,6 +101,17 @@ def test_recovery_from_one_event_waits_a_minute_for_another_that_came_back(
     assert minion.recover("A") == "recovered"
 
 
+def test_event_that_came_back_while_imds_was_read_is_not_over(tmp_path: Path, scripted: ScriptedImds) -> None:
+    minion = StepsMinion(tmp_path, scripted.endpoint)
+    scripted.events = listed = [scripted.event("A", "vm1")]
+    minion.prepare("A")
+    # as after a recovery and another preparation
+    returned = minion.record.read_text().replace('"returned": false', '"returned": true')
+    scripted.meanwhile = lambda: minion.record.write_text(returned)
+    scripted.next = [[], [], [], listed]
+    assert minion.recover("A") == "still_listed" and len(minion.ran) == 1
+
+
 @pytest.mark.parametrize("entry", [{}, ScriptedImds.event("A")], ids=["without an id", "without resources"])
 def test_event_is_not_over_while_it_may_be_an_entry_that_cannot_be_read(
     tmp_path: Path, scripted: ScriptedImds, entry: dict[str, Any]
