@@ -80,7 +80,10 @@ def release_of(state: State | StateUpdate, maintenance: Maintenance) -> Release:
             event = (own or member.sighting.event)._replace(status=SCHEDULED, resources=member.resources)
             reports[f"minion {minion}"] = Report(member.sighting._replace(event=event), False)
     without_report, is_covered = _vms_without_minion(state) if len(owners) < len(vms) else ("", False)
-    return Release(reports, vms, obstacles(reports, without_report, is_covered))
+    found = obstacles(reports, without_report, is_covered)
+    if state.unwritten:
+        found.insert(0, Obstacle("unwritten", f"the engine cannot write its state: {state.unwritten}"))
+    return Release(reports, vms, found)
 
 
 def _vms_of(maintenance: Maintenance) -> dict[str, str]:
@@ -150,46 +153,18 @@ def withheld(maintenance: Maintenance, release: Release) -> str:
     reasons = list(map(str, release.obstacles))
     if maintenance.hold is not None:
         reasons.insert(0, f"held by {maintenance.hold.by} since {maintenance.hold.at}")
-    if maintenance.unrecorded:
-        reasons.insert(0, f"the approval cannot be recorded: {maintenance.unrecorded}")
     if not reasons:
         reasons = [f"{minion}: {reason}" for minion, (_at, reason) in sorted(maintenance.refusals.items())]
     return "; ".join(reasons)
 
 
 def start_due(update: StateUpdate) -> None:
-    """Record the approvals that are due. They are sent once they are on disk."""
+    """Send the approvals that are due."""
     for key, maintenance in update.maintenances.items():
         if maintenance.examine or update.now - maintenance.examined_at >= _EXAMINE_INTERVAL:
             update.set_maintenance(key, examine=False, examined_at=update.now)
             _refer(update, maintenance)
             _examine(update, key, update.maintenances[key])
-
-
-def send(update: StateUpdate, key: str) -> None:
-    """Send an approval that is on disk."""
-    maintenance = update.maintenances.get(key)
-    if maintenance is None or maintenance.approval is None or maintenance.approval.job or maintenance.approved:
-        return
-    approval = maintenance.approval
-    if not _may_approve(update, maintenance, approval.minion):
-        refuse_approval(update, key, approval.minion, "it can no longer approve, or was sent too many jobs")
-        return
-    release = release_of(update, maintenance)
-    if not _is_permitted(maintenance, release):
-        refuse_approval(update, key, approval.minion, "something has changed since")
-        return
-    token = update.publish(
-        "approve_prepared",
-        [approval.minion],
-        key,
-        event_id=maintenance.event_id,
-        resources=list(release.vms.values()),
-        forced=approval.forced,
-        # without an order all minions list the same type
-        event_type=None if approval.forced else min(release.types),
-    )
-    update.set_maintenance(key, approval=approval._replace(job=token, asked_at=update.now), unrecorded="")
 
 
 def _refer(update: StateUpdate, maintenance: Maintenance) -> None:
@@ -235,7 +210,7 @@ def _poll_unconfirmed(update: StateUpdate, release: Release) -> None:
 
 
 def _approve(update: StateUpdate, key: str, release: Release) -> None:
-    """Record an approval through the first minion that can send it."""
+    """Approve through the first minion that can send the approval."""
     maintenance = update.maintenances[key]
     for vm in approver_order(release.reports):
         minion = update.names.minion_of(vm)
@@ -243,7 +218,7 @@ def _approve(update: StateUpdate, key: str, release: Release) -> None:
             continue
         if _may_approve(update, maintenance, minion):
             if maintenance.forced is not None or _has_recent_answers(update, maintenance, release):
-                _record(update, key, minion)
+                _send(update, key, minion, release)
             return
 
 
@@ -272,7 +247,7 @@ def _has_recent_answers(update: StateUpdate, maintenance: Maintenance, release: 
 def _is_lost(update: StateUpdate, maintenance: Maintenance, approval: Approval) -> bool:
     """Return True if the approval was not answered, or had no effect and others can approve."""
     if not approval.outcome:
-        return approval.job != 0 and update.now - approval.asked_at >= _APPROVAL_TIMEOUT
+        return update.now - approval.asked_at >= _APPROVAL_TIMEOUT
     affected = maintenance.affected()
     waiting = [minion for minion in affected if maintenance.members[minion].status == SCHEDULED]
     others = [
@@ -296,9 +271,19 @@ def _may_approve(update: StateUpdate, maintenance: Maintenance, minion: str) -> 
     )
 
 
-def _record(update: StateUpdate, key: str, minion: str) -> None:
+def _send(update: StateUpdate, key: str, minion: str, release: Release) -> None:
     maintenance = update.maintenances[key]
     forced = maintenance.forced
+    token = update.publish(
+        "approve_prepared",
+        [minion],
+        key,
+        event_id=maintenance.event_id,
+        resources=list(release.vms.values()),
+        forced=forced is not None,
+        # without an order all minions list the same type
+        event_type=None if forced is not None else min(release.types),
+    )
     by, at = (forced.by, forced.at) if forced is not None else ("engine", "")
-    update.set_maintenance(key, approval=Approval(minion, by, at, forced is not None, asked_at=update.now))
-    update.save(key, needed=True)
+    approval = Approval(minion, by, at, forced is not None, job=token, asked_at=update.now)
+    update.set_maintenance(key, approval=approval)

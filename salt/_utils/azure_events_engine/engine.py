@@ -27,8 +27,6 @@ from .messages import (
     Request,
     Returned,
     Save,
-    Saved,
-    SaveFailed,
     SaveName,
     Tick,
 )
@@ -123,8 +121,6 @@ class MaintenanceEngine:
         self._keys_wanted = True
         self._missing: frozenset[str] = frozenset()
         self._is_open = False
-        # why the file cannot be read or written, or ""
-        self._problem = ""
         self._has_changed = False
         self._tick_at = clock()
 
@@ -176,8 +172,7 @@ class MaintenanceEngine:
             self._learn()
         self._read_returns(now)
         if (self._unwritten or self._unwritten_names) and now >= self._write_at:
-            for given in self._flush([]):
-                self._reduce(given)
+            self._flush()
         if self._has_changed or now >= self._tick_at:
             self._tick_at = now + _TICK_INTERVAL
             self._reduce(Tick(self._wall()))
@@ -253,8 +248,7 @@ class MaintenanceEngine:
         inputs: deque[Input] = deque([given])
         while inputs:
             self.state, actions = reduce(self.state, inputs.popleft(), self._clock())
-            # written before executed: nothing is sent that is not recorded
-            inputs.extend(self._write(actions))
+            self._write(actions)
             for action in actions:
                 inputs.extend(self._execute(action))
 
@@ -273,25 +267,26 @@ class MaintenanceEngine:
             self._ports.send(f"{EVENT}{urllib.parse.quote(action.event_id, safe='')}/{action.step}", action.data)
         elif isinstance(action, Reply):
             # a request may be the first that could not be written
-            self._ports.send(REPLY + action.request_id, {**action.data, "problem": printable(self._problem)})
+            self._ports.send(REPLY + action.request_id, {**action.data, "problem": printable(self.state.unwritten)})
         return []
 
-    def _write(self, actions: list[Action]) -> list[Input]:
+    def _write(self, actions: list[Action]) -> None:
         """Write the saves among the actions, and earlier failed writes, in one transaction."""
-        saves = [action for action in actions if isinstance(action, Save)]
+        keys = [action.key for action in actions if isinstance(action, Save)]
         names = {action.minion: action.vm for action in actions if isinstance(action, SaveName)}
-        self._unwritten.update(action.key for action in saves)
+        self._unwritten.update(keys)
         self._unwritten_names.update(names)
-        return self._flush(saves) if saves or names else []
+        if keys or names:
+            self._flush()
 
-    def _flush(self, saves: list[Save]) -> list[Input]:
+    def _flush(self) -> None:
         """Write everything that is not written yet."""
         if not self._is_open:
             self.open()
         known = {**self.state.over, **self.state.maintenances}
         try:
             if not self._is_open:
-                raise StoreError(self._problem)
+                raise StoreError(self.state.unwritten)
             self._store.save({key: known.get(key) for key in self._unwritten}, self._unwritten_names)
         except StoreError as error:
             # the store may have replaced a damaged file
@@ -299,11 +294,11 @@ class MaintenanceEngine:
             self._unwritten_names.update(self.state.names.observed)
             self._note_problem(error)
             self._write_at = self._clock() + _WRITE_RETRY_DELAY
-            return [SaveFailed(action.key, str(error)) for action in saves if action.needed]
-        self._unwritten, self._unwritten_names, self._problem = set(), {}, ""
-        return [Saved(action.key) for action in saves if action.needed]
+        else:
+            self._unwritten, self._unwritten_names = set(), {}
+            self.state = self.state._replace(unwritten="")
 
     def _note_problem(self, error: StoreError) -> None:
-        if str(error) != self._problem:
+        if str(error) != self.state.unwritten:
             log.error("azure_events: %s; no event is approved until the file can be written", error)
-        self._problem = str(error)
+        self.state = self.state._replace(unwritten=str(error))

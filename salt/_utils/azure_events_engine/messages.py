@@ -38,19 +38,6 @@ class PublishFailed(NamedTuple):
     reason: str
 
 
-class Saved(NamedTuple):
-    """The record of an approval is on disk."""
-
-    key: str
-
-
-class SaveFailed(NamedTuple):
-    """The record of an approval could not be written."""
-
-    key: str
-    reason: str
-
-
 class Request(NamedTuple):
     """An operator's request through the runner. ``at`` is its time as text."""
 
@@ -68,7 +55,7 @@ class Tick(NamedTuple):
     at: float
 
 
-Input = Union[Known, Hint, Returned, PublishFailed, Saved, SaveFailed, Request, Tick]
+Input = Union[Known, Hint, Returned, PublishFailed, Request, Tick]
 
 
 class PublishJob(NamedTuple):
@@ -89,11 +76,10 @@ class Announce(NamedTuple):
 
 
 class Save(NamedTuple):
-    """Write a maintenance; ``needed``: answer with Saved or SaveFailed. None removes it."""
+    """Write a maintenance; None removes it."""
 
     key: str
     maintenance: Maintenance | None
-    needed: bool = False
 
 
 class SaveName(NamedTuple):

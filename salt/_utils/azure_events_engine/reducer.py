@@ -5,8 +5,7 @@
 from __future__ import annotations
 
 from . import answer_handling, approvals, maintenance_jobs, polling, progress, requests
-from .answers import printable
-from .messages import Action, Hint, Input, Known, PublishFailed, Request, Returned, Saved, SaveFailed, Tick
+from .messages import Action, Hint, Input, Known, PublishFailed, Request, Returned, Tick
 from .state import Maintenance, State
 from .state_update import StateUpdate
 
@@ -35,10 +34,6 @@ def reduce(state: State, given: Input, now: float) -> tuple[State, list[Action]]
         _learn(update, given)
     elif isinstance(given, PublishFailed):
         answer_handling.handle_unpublished(update, given.job, given.reason)
-    elif isinstance(given, Saved):
-        approvals.send(update, given.key)
-    elif isinstance(given, SaveFailed):
-        _note_unsaved(update, given)
     elif isinstance(given, Request):
         requests.serve(update, given)
     return update.finish()
@@ -89,13 +84,3 @@ def _learn(update: StateUpdate, given: Known) -> None:
         update.set_maintenance(key, examine=True)
     for minion in new:
         polling.request_poll(update, minion)
-
-
-def _note_unsaved(update: StateUpdate, given: SaveFailed) -> None:
-    reason = printable(given.reason)
-    maintenance = update.maintenances.get(given.key)
-    if maintenance is None or maintenance.approval is None or maintenance.approval.job:
-        return
-    for minion in maintenance.members:
-        answer_handling.refuse_approval(update, given.key, minion, f"the approval cannot be recorded: {reason}")
-    update.set_maintenance(given.key, unrecorded=reason)

@@ -171,7 +171,6 @@ class Maintenance(NamedTuple):
         withheld: the last reason that was announced.
         examine: whether something has changed since the last decision about the approval.
         examined_at: time of that decision.
-        unrecorded: why the approval could not be recorded, or "".
         last_answer_at: time of the last answer of a member.
         work_at: time before which no preparation and no recovery is due, unless something changes.
         changed: whether something has changed since its steps were last announced.
@@ -190,7 +189,6 @@ class Maintenance(NamedTuple):
     withheld: str = ""
     examine: bool = True
     examined_at: float = -math.inf
-    unrecorded: str = ""
     last_answer_at: float = -math.inf
     work_at: float = -math.inf
     changed: bool = True
@@ -234,6 +232,7 @@ class State(NamedTuple):
         polled_at: time of the last poll of the members of all maintenances.
         referred: by minion id, the time before which it is not polled because another minion names
             it, and the pause that follows.
+        unwritten: why the state cannot be written to the disk, or "".
     """
 
     settings: Settings
@@ -247,3 +246,4 @@ class State(NamedTuple):
     swept_at: float = -math.inf
     polled_at: float = -math.inf
     referred: Mapping[str, tuple[float, float]] = {}
+    unwritten: str = ""

@@ -27,6 +27,7 @@ class StateUpdate:
     def __init__(self, state: State, now: float) -> None:
         self._before = state
         self.settings = state.settings
+        self.unwritten = state.unwritten
         self.now = max(now, state.now)
         self.names: Names = state.names
         # the state's own mappings until they are first changed
@@ -137,9 +138,9 @@ class StateUpdate:
         members = {name: member for name, member in maintenance.members.items() if name != minion}
         self.put_maintenance(key, maintenance._replace(members=members, examine=True, changed=True, work_at=-math.inf))
 
-    def save(self, key: str, needed: bool = False) -> None:
-        """Write a maintenance; ``needed``: answer with Saved or SaveFailed."""
-        self.add_action(Save(key, self.maintenances[key], needed))
+    def save(self, key: str) -> None:
+        """Write a maintenance."""
+        self.add_action(Save(key, self.maintenances[key]))
 
     def publish(self, function: str, minions: Iterable[str], key: str = "", **kwargs: Any) -> int:
         """Publish a job for the minions, and return its token."""

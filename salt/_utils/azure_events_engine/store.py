@@ -188,7 +188,8 @@ def as_dict(maintenance: Maintenance) -> dict[str, Any]:
             for minion, member in maintenance.members.items()
         },
         "resources": [list(resources) for resources in lists],
-        "approval": approval._replace(job=0, asked_at=0.0)._asdict() if approval is not None else None,
+        # an approval that was not answered is decided again
+        "approval": approval._replace(job=0, asked_at=0.0)._asdict() if approval and approval.outcome else None,
         "hold": maintenance.hold._asdict() if maintenance.hold is not None else None,
         "forced": dict(order._asdict(), types=sorted(order.types), vms=sorted(order.vms))
         if order is not None
@@ -221,8 +222,7 @@ def from_dict(given: Mapping[str, Any], now: float) -> Maintenance:
         event_type=given["event_type"],
         not_before=given["not_before"],
         members=members,
-        # an approval that was not answered is decided again
-        approval=approval if approval is not None and approval.outcome else None,
+        approval=approval,
         hold=Hold(**given["hold"]) if given["hold"] is not None else None,
         forced=Order(order["by"], order["at"], frozenset(order["types"]), frozenset(order["vms"]))
         if order is not None

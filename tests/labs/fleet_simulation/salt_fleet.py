@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from azure_events_engine.messages import Hint, Input, Known, PublishJob, Returned, Save, Saved, SaveName, Tick
+from azure_events_engine.messages import Hint, Input, Known, PublishJob, Returned, Save, SaveName, Tick
 from azure_events_engine.reducer import reduce, restored
 from azure_events_engine.settings import Settings
 from azure_events_engine.state import State
@@ -109,28 +109,25 @@ class Master:
         """Apply an input, unless it was sent to an earlier start of the engine."""
         if not self.is_up or generation not in (None, self.generation):
             return
-        inputs = [given]
-        while inputs:
-            self.state, actions = reduce(self.state, inputs.pop(0), self._fleet.now)
-            for action in actions:
-                if isinstance(action, PublishJob):
-                    self.jobs += 1
-                    self._fleet.publish(self, action)
-                elif isinstance(action, Save):
-                    inputs += self._save(action)
-                elif isinstance(action, SaveName):
-                    self._names[action.minion] = action.vm
+        self.state, actions = reduce(self.state, given, self._fleet.now)
+        for action in actions:
+            if isinstance(action, PublishJob):
+                self.jobs += 1
+                self._fleet.publish(self, action)
+            elif isinstance(action, Save):
+                self._save(action)
+            elif isinstance(action, SaveName):
+                self._names[action.minion] = action.vm
         if not isinstance(given, Tick) and self._tick_at < self._fleet.now:
             # several inputs are decided on together
             self._tick_at = self._fleet.now + 0.1
             self._fleet.later(0.1, partial(self.give, Tick(self._tick_at), self.generation))
 
-    def _save(self, action: Save) -> list[Input]:
+    def _save(self, action: Save) -> None:
         if action.maintenance is None:
             self._disk.pop(action.key, None)
         else:
             self._disk[action.key] = json.dumps(as_dict(action.maintenance))
-        return [Saved(action.key)] if action.needed else []
 
     def _tick(self, generation: int) -> None:
         if self.is_up and generation == self.generation:

@@ -20,8 +20,6 @@ from azure_events_engine.messages import (
     Request,
     Returned,
     Save,
-    Saved,
-    SaveFailed,
     Tick,
 )
 from azure_events_engine.reducer import reduce, restored
@@ -106,6 +104,7 @@ class Driver:
         self.give(Known(frozenset(self.minions)))
 
     def _tick(self) -> None:
+        self.state = self.state._replace(unwritten="database or disk is full" if self.disk_is_full else "")
         self.give(Tick(BEGAN_AT + self.now))
 
     def _write(self, action: Save) -> None:
@@ -113,8 +112,6 @@ class Driver:
             self._disk.pop(action.key, None)
             if action.maintenance is not None:
                 self._disk[action.key] = json.dumps(as_dict(action.maintenance))
-        if action.needed:
-            self.give(SaveFailed(action.key, "database or disk is full") if self.disk_is_full else Saved(action.key))
 
     def wait(self, seconds: float, step: float = 0.5) -> None:
         end = self.now + seconds

@@ -224,7 +224,7 @@ def test_repeated_request_is_not_answered_again(site: Site) -> None:
     assert len(site.request("fleet")) == 1 and len(site.request("fleet")) == 1
 
 
-def test_approval_is_on_disk_before_it_is_sent(site: Site) -> None:
+def test_nothing_is_approved_while_the_file_cannot_be_written(site: Site) -> None:
     site.path.unlink()
     site.path.mkdir()
     site.store.close()
@@ -232,10 +232,10 @@ def test_approval_is_on_disk_before_it_is_sent(site: Site) -> None:
     site.wait(20)
     assert "approve_prepared" not in site.ports.functions("vm1")
     (reply,) = site.request("status")
-    assert "engine.sqlite" in reply["problem"] and "cannot be recorded" in reply["rows"][0]["withheld"]
+    assert "engine.sqlite" in reply["problem"] and "cannot write its state" in reply["rows"][0]["withheld"]
     site.path.rmdir()
-    site.give_return("vm1", status("vm1", event("vm1"), records=[record()]))
     site.wait(6)
+    site.give_return("vm1", status("vm1", event("vm1"), records=[record()]))
     assert site.ports.functions("vm1").count("approve_prepared") == 1
     (reply,) = site.request("status", 2)
     assert reply["problem"] == ""
