@@ -472,7 +472,7 @@ def sweep(test=False):
     try:
         results = recovery.sweep(_minion(), dry)
     except (ValueError, OSError) as error:
-        results = [answers.Job(answers.RECOVER, None).refused(str(error))]
+        results = [answers.Job(answers.RECOVER, None).answer(answers.FAILED, str(error))]
     if not all(
         result["outcome"] == answers.STILL_LISTED or answers.is_success(answers.RECOVER, result["outcome"])
         for result in results
@@ -811,7 +811,7 @@ def _run_job(job, work):
     try:
         answer = work(_minion())
     except ValueError as error:
-        answer = job.refused(str(error))
+        answer = job.answer(answers.FAILED, str(error))
     if not answers.is_success(job.stage, answer["outcome"]):
         __context__["retcode"] = 1
     return answer

@@ -102,10 +102,6 @@ class Job:
         event = None if self.event is None else self.event.as_dict()
         return dict(short, changed=changed, event=event, steps=[step.as_dict() for step in steps])
 
-    def refused(self, reason: str) -> dict[str, Any]:
-        """Return the answer for an invalid configuration of the minion."""
-        return self.answer(FAILED, reason)
-
 
 def steps_have_run(number: int) -> str:
     """Return the reason of an answer after so many steps have succeeded."""
