@@ -12,6 +12,7 @@ from azure_scheduled_events.approval_plan import ApprovalCriteria
 from azure_scheduled_events.policy import Policy
 from azure_scheduled_events.selection import Selection
 
+# more than a policy may have
 _MAX_FILE_BYTES = 1024 * 1024
 
 
@@ -63,18 +64,16 @@ def _load_policy(path: str, show_content: bool) -> Policy:
 
 
 def _read_text(path: str, kind: str) -> str:
-    """Return the text of a regular file of at most 1 MB; the ValueError for others quotes none of it."""
+    """Return the first 1 MB of a regular file as text; the ValueError for others quotes none of it."""
     try:
         # O_NONBLOCK: opening a named pipe must not wait for its writer; the pipe is refused below
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
         with open(fd, "rb") as file:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise ValueError(f"{kind}: {path} is not a regular file")
-            content = file.read(_MAX_FILE_BYTES + 1)
+            content = file.read(_MAX_FILE_BYTES)
     except OSError as error:
         raise ValueError(f"{kind}: {path} cannot be read: {error.strerror}") from None
-    if len(content) > _MAX_FILE_BYTES:
-        raise ValueError(f"{kind}: {path} is longer than 1 MB")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:

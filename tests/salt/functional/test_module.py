@@ -225,7 +225,7 @@ def test_policy_file_is_a_regular_file_of_bounded_size(minion: Minion, tmp_path:
     cases = [
         ("nul" if sys.platform == "win32" else "/dev/zero", "not a regular file"),
         (tmp_path, "not a regular file|cannot be read: (Is a directory|Permission denied)"),
-        (tmp_path / "large", "longer than 1 MB"),
+        (tmp_path / "large", "a policy of more than 64 KiB"),
         (tmp_path / "bytes", "not UTF-8"),
         (tmp_path / "none", "No such file"),
     ]
