@@ -48,17 +48,16 @@ def acquire(
     folder: str,
     name: str,
     timeout: float,
-    clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Lock | None]:
     """Hold the lock of that name, or yield None if another process holds it for ``timeout`` seconds."""
-    began = clock()
+    began = time.monotonic()
     fd = os.open(os.path.join(folder, name), _OPEN | os.O_CREAT, 0o600)
     try:
-        if not durable_file.lock(fd, timeout, clock, sleep):
+        if not durable_file.lock(fd, timeout, sleep=sleep):
             yield None
             return
-        lock = Lock(fd, clock() - began)
+        lock = Lock(fd, time.monotonic() - began)
         try:
             yield lock
         finally:
