@@ -25,12 +25,12 @@ RECOVERING = "recovering"
 RECOVER_FAILED = "recover_failed"
 RECORD_STATES = (PREPARED, PREPARING, PREPARE_FAILED, RECOVERING, RECOVER_FAILED)
 
+# without those of test=True
 OUTCOMES: Mapping[str, frozenset[str]] = {
     "prepare": frozenset(
         (
             "prepared",
             "already_prepared",
-            "would_prepare",
             "not_listed",
             "not_affected",
             "not_selected",
@@ -41,9 +41,7 @@ OUTCOMES: Mapping[str, frozenset[str]] = {
             "busy",
         )
     ),
-    "recover": frozenset(
-        ("recovered", "not_prepared", "would_recover", "still_listed", "no_steps", "failed", "unavailable", "busy")
-    ),
+    "recover": frozenset(("recovered", "not_prepared", "still_listed", "no_steps", "failed", "unavailable", "busy")),
     "approve_prepared": frozenset(
         (
             "approved",
