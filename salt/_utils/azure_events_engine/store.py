@@ -19,7 +19,6 @@ from azure_scheduled_events import durable_file
 from azure_scheduled_events.tracking import Sighting
 
 from .answers import PREPARED, tracked_event
-from .progress import STEPS
 from .state import Approval, Hold, Maintenance, Member, Order
 
 _VERSION = 2
@@ -227,7 +226,7 @@ def from_dict(given: Mapping[str, Any], now: float) -> Maintenance:
         forced=Order(order["by"], order["at"], frozenset(order["types"]), frozenset(order["vms"]))
         if order is not None
         else None,
-        announced=frozenset(given["announced"]) & frozenset(STEPS),
+        announced=frozenset(given["announced"]),
         withheld=given["withheld"],
         last_answer_at=now,
         over_at=now if given["over"] else -math.inf,
