@@ -128,7 +128,7 @@ def own_obstacles(report: Report, own_name: str | None, releases_others: bool) -
     obstacle = _of_vm(key, report, "") if key in names else report.obstacle
     if obstacle is not None:
         found.append(obstacle)
-    if not releases_others and names.keys() != {key}:
+    if not releases_others and names.keys() - {key}:
         listed = printable(", ".join(names.values()))
         found.append(Obstacle(OTHERS_AFFECTED, f"an approval would release other VMs too ({listed})"))
     seen = report.sighting
