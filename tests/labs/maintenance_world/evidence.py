@@ -85,9 +85,8 @@ class Evidence:
         results: of the runs that have ended, by serial number.
         stopped: runs that the daemon has stopped.
         interrupted: runs that a reboot ended, or whose result no process had noted before it.
-        forgotten: the runs before this one are not in the records, because these were lost.
-        unwritten: second at which the last process began that lacks what an earlier one could not write, and the number
-            of the starts until then.
+        forgotten: the runs before this one may not be in the records, because these were lost or not written.
+        unwritten: second at which the last process began that lacks what an earlier one could not write.
         posts: second and event of each approval.
         accepted: by event, when the present process read that IMDS had taken the approval.
         asked: by event, the request of an operator.
@@ -107,7 +106,7 @@ class Evidence:
         self.interrupted: set[int] = set()
         self.forgotten = 0
         self.is_lost = False
-        self.unwritten = (-1, 0)
+        self.unwritten = -1
         self.is_paused = False
         self.posts: list[tuple[int, str]] = []
         self.accepted: dict[str, int] = {}
@@ -150,7 +149,7 @@ class Evidence:
         self.disturbed()
         self.unsure.update(key for key, second in self.first_listed.items() if second > self.survived)
         if self._world.disk.is_stale:
-            self.unwritten = (self._world.second, len(self.starts))
+            self.unwritten, self.forgotten = self._world.second, len(self.starts)
 
     def disturbed(self, until: int | None = None) -> None:
         """Note a fault that excuses a delay."""
@@ -257,11 +256,11 @@ class Evidence:
     def prepared_by(self, hook: Hook, key: str, event_type: str, is_strict: bool = False) -> bool:
         """Return True if a prepare hook has succeeded for an event, and nothing has undone it since.
 
-        An interruption that is ignored and not repeated counts, too, and without `is_strict` each ignored failure.
+        An ignored interruption without a repetition counts; with `is_strict` no failure, and no run that may be lost.
         """
         for serial in self.since_recovery:
             start, result = self.starts[serial], self.results.get(serial)
-            if (start.stage, start.name) != (PREPARE, hook.name):
+            if (start.stage, start.name) != (PREPARE, hook.name) or (is_strict and serial < self.forgotten):
                 continue
             is_in_force = start.boot == self._world.boot or hook.settings.persists
             if result == OK and is_in_force and counts_for(start.event_type, event_type):
@@ -283,7 +282,7 @@ class Evidence:
     def _may_be_ignored(self, hook: Hook) -> bool:
         """Return True if a hook may have failed without a run, which is ignored."""
         # the records may have its start, which the kill of the daemon prevented
-        is_interrupted = not hook.settings.rerun and (self._world.boot > 1 or self.unwritten[0] >= 0)
+        is_interrupted = not hook.settings.rerun and (self._world.boot > 1 or self.unwritten >= 0)
         return hook.settings.on_failure == "ignore" and (hook.problem is not None or is_interrupted)
 
     def _is_held(self, event: ScheduledEvent, second: int) -> bool:

@@ -111,7 +111,7 @@ class HookChecks:
         seen = self._seen
         runs = [
             serial
-            for serial in range(max(seen.forgotten, seen.unwritten[1]), len(seen.starts))
+            for serial in range(seen.forgotten, len(seen.starts))
             if (seen.starts[serial].stage, seen.starts[serial].name) == (start.stage, start.name)
             and seen.starts[serial].key == start.key
             and seen.gap_at.get(start.key, -1) < seen.starts[serial].second
@@ -124,10 +124,10 @@ class HookChecks:
         seen, key = self._seen, start.key
         if key in seen.gap_at or seen.is_lost or key not in seen.first_started:
             return
-        if key in seen.unsure or seen.first_listed[key] <= seen.unwritten[0]:
+        if key in seen.unsure or seen.first_listed[key] <= seen.unwritten:
             return  # this process may not know how it was listed first
         prepared = [seen.starts[serial] for serial in seen.since_recovery if seen.starts[serial].stage == PREPARE]
-        before = [each for each in prepared if each.second < seen.first_started[key]]
+        before = [each for each in prepared if seen.unwritten < each.second < seen.first_started[key]]
         came_started = seen.first_status[key] == "Started"
         if start.stage == EMERGENCY and (not came_started or any(each.boot == start.boot for each in before)):
             seen.violate(f"(s) emergency/{start.name} runs for {key}, which had a notice or a preparation")
@@ -210,10 +210,10 @@ class HookChecks:
         ]
         if not runs:
             # the records may have its start, which the kill of the daemon prevented
-            return hook.settings.rerun or (self._world.boot == 1 and seen.unwritten[0] < 0)
+            return hook.settings.rerun or (self._world.boot == 1 and seen.unwritten < 0)
         result = seen.results.get(runs[-1])
         # without the knowledge of a process that could not write, the run counts as interrupted
-        is_repeated = hook.settings.rerun or runs[-1] >= seen.unwritten[1]
+        is_repeated = hook.settings.rerun or runs[-1] >= seen.forgotten
         was_stopped = runs[-1] in seen.stopped and result != INTERRUPTED and is_repeated
         return len(runs) < _MOST_RUNS and (was_stopped or result == OK)
 

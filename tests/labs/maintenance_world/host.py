@@ -44,7 +44,7 @@ class Disk:
     @property
     def is_stale(self) -> bool:
         """Whether the marker says that writes have failed since the last good one."""
-        return any(path.name.startswith(STALE) for path in self.folder.iterdir())
+        return (self.folder / STALE).exists()
 
     @property
     def is_paused(self) -> bool:

@@ -22,7 +22,6 @@ from hook_runner.maintenance.hook_plan import HookPlan, Host, Next
 from hook_runner.maintenance.machine import Effects, Machine
 from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookRun, Maintenance
-from hook_runner.maintenance.runs import Runs
 from hook_runner.record_store import CLEAN
 from hook_runner.records import CUT, OK, PREPARE, RECOVER, Cause
 from maintenance_world.host import Daemon
@@ -228,25 +227,6 @@ class TrustsItsRecord(Machine):
         return True
 
 
-class EndedIsFailed(Runs):
-    """A hook that an earlier process ended, which could not write it, has failed."""
-
-    def ended(self, number: int, result: RunResult, now: datetime) -> None:
-        run = self._open(number)
-        if run is not None:
-            run.may_be_ended = False
-        super().ended(number, result, now)
-
-
-def with_runs(runs_class: type[Runs]) -> type[Daemon]:
-    class RunsMachine(Machine):
-        def __init__(self, host: Host, records: OpenRecords) -> None:
-            super().__init__(host, records)
-            self.runs = runs_class(records, host.boot)
-
-    return with_classes(machine_class=RunsMachine)
-
-
 # -- the tracker
 
 
@@ -312,7 +292,6 @@ VARIANTS = {
     "started-again": Variant(with_plan(StartedAgain), "faults", 4),
     "by-name": Variant(with_plan(ByName), "urgent", 80),
     "cut": Variant(with_plan(CutIsFinal), "all", 70387),
-    "ended": Variant(with_runs(EndedIsFailed), "kills", 60096),
     "loses-requests": Variant(with_approvals(LosesFailedRequests), "all", 482),
     "recovers-once": Variant(with_plan(RecoversOnce), "all", 9),
     "others": Variant(overlooks("others_affected"), "all", 30),

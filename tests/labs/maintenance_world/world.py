@@ -201,8 +201,6 @@ class World:
 
     def _reboot(self, away: int) -> None:
         self.note(f"host: reboots, and is away for {away} s")
-        if self.disk.is_stale:
-            self.evidence.record_lost()
         self.boot += 1
         for unit in self.units.running():
             self.evidence.ended(unit, INTERRUPTED)

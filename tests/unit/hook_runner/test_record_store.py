@@ -23,7 +23,6 @@ from jinja2 import Environment
 from azure_scheduled_events.document import EventDocument
 from hook_runner import record_files
 from hook_runner.maintenance.record import Maintenance, Pause, Vm
-from hook_runner.maintenance.runs import Condition
 from hook_runner.record_store import RecordStore
 from hook_runner.records import OK
 from support.daemon.child_processes import fill_up, on_small_disk
@@ -114,7 +113,7 @@ def test_next_process_has_everything_and_other_users_nothing(directory: Path) ->
     assert again.records.state.vm == Vm("vm1", "", "one")
     assert (again.tracker.gone, again.tracker.returned) == (("e-2",), frozenset({"e-3"}))
     assert again.last_number == maintenance.last_number
-    assert (again.error, again.set_aside(), again.conditions, markers(directory)) == (None, [], [], ["clean"])
+    assert (again.error, again.set_aside(), again.is_incomplete, markers(directory)) == (None, [], False, ["clean"])
     for path in (directory, *directory.rglob("*")):
         assert path.stat().st_mode & 0o077 == 0, path
 
@@ -168,7 +167,7 @@ def test_kill_at_each_change_leaves_a_state_of_the_maintenance(tmp_path: Path) -
     reached, names = [], set()
     for name, directory in killed_at_each_change(tmp_path, work):
         store = start(directory)
-        assert store.conditions == [] and store.write() and store.set_aside() == []
+        assert not store.is_incomplete and store.write() and store.set_aside() == []
         found = content(directory) if directory.exists() else []
         reached.append([(each.runs[0].state, each.ended is not None) for each in found])
         assert (store.records.maintenance is not None) == (found != [] and found[0].ended is None)
@@ -194,9 +193,9 @@ def test_kill_at_each_change_after_a_full_disk_loses_no_event(tmp_path: Path, di
         assert store.records.maintenance is not None
         events = [record.event.event_id for record in store.records.maintenance.events]
         # before the marker is renamed, no hook of the second event has begun
-        assert "write state/stale-one" not in names[:-1] or "E-2" in events or store.conditions == [Condition.BEHIND]
-    assert {"write state/stale-one", "write state/clean"} <= set(names) and "E-2" in events
-    assert store.conditions == [] and markers(directory) == ["clean"]
+        assert "write state/stale" not in names[:-1] or "E-2" in events or store.is_incomplete
+    assert {"write state/stale", "write state/clean"} <= set(names) and "E-2" in events
+    assert not store.is_incomplete and markers(directory) == ["clean"]
 
 
 @pytest.mark.parametrize("damage", ["random", "link"])
@@ -212,9 +211,9 @@ def test_kill_at_each_change_while_a_record_is_set_aside_loses_no_recovery(tmp_p
         tmp_path, lambda directory: recover_without_a_record(start(directory)), damaged
     ):
         store = start(directory)
-        assert (store.records.maintenance is None) == (store.conditions == [Condition.UNREADABLE]), name
+        assert (store.records.maintenance is None) == store.is_incomplete, name
         recover_without_a_record(store)
-        assert start(directory).conditions == [] and markers(directory) == ["clean"], name
+        assert not start(directory).is_incomplete and markers(directory) == ["clean"], name
         assert [Path(path, OPEN).lstat().st_ino for path in store.set_aside()] == [damaged_files[directory]], name
 
 
@@ -269,14 +268,14 @@ def test_maintenance_that_cannot_be_used_is_kept_and_recovered(directory: Path, 
     before = path.lstat()
     said: list[str] = []
     again = start(directory, said=said)
-    assert again.conditions == [Condition.UNREADABLE] and again.records.maintenance is None
+    assert again.is_incomplete and again.records.maintenance is None
     assert str(path) in said[0] and "cannot be used" in said[0]
     recover_without_a_record(again)
     (aside,) = again.set_aside()
     kept = Path(aside, OPEN).lstat()
     assert (kept.st_ino, kept.st_size) == (before.st_ino, before.st_size) and path.lstat().st_ino != before.st_ino
     third = start(directory)
-    assert third.conditions == [] and third.records.maintenance == again.records.maintenance
+    assert not third.is_incomplete and third.records.maintenance == again.records.maintenance
     assert third.set_aside() == [aside] and markers(directory) == ["clean"]
 
 
@@ -285,7 +284,7 @@ def test_maintenance_of_another_user_is_not_trusted(directory: Path) -> None:
     save(start(directory))
     os.chown(directory / OPEN, NOBODY, -1)
     said: list[str] = []
-    assert start(directory, said=said).conditions == [Condition.UNREADABLE] and f"belongs to user {NOBODY}" in said[0]
+    assert start(directory, said=said).is_incomplete and f"belongs to user {NOBODY}" in said[0]
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can give files away")
@@ -296,7 +295,7 @@ def test_maintenance_of_another_user_is_set_aside_without_privileges(directory: 
     sandbox = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-c", IN_SANDBOX, str(directory)]
     subprocess.run(sandbox, env={**os.environ, "PYTHONPATH": PYTHONPATH}, check=True)
     again = start(directory)
-    assert again.conditions == [] and again.records.maintenance is not None
+    assert not again.is_incomplete and again.records.maintenance is not None
     assert [os.listdir(path) for path in again.set_aside()] == [[OPEN]]
 
 
@@ -305,7 +304,7 @@ def test_damaged_state_costs_the_state_only(directory: Path, damage: str) -> Non
     maintenance = save(start(directory), "vm1")
     DAMAGE[damage](directory / "state.json")
     again = start(directory)
-    assert (again.records.state.vm, again.conditions, again.records.maintenance) == (Vm(), [], maintenance)
+    assert (again.records.state.vm, again.is_incomplete, again.records.maintenance) == (Vm(), False, maintenance)
     assert again.write() and os.listdir(again.set_aside()[0]) == ["state.json"]
 
 
@@ -326,31 +325,24 @@ def test_full_disk_keeps_everything_in_memory_until_there_is_room(directory: Pat
     add_event(store)
     assert not store.write() and not store.records.is_durable
     assert store.error is not None and FULL in store.error and str(directory) in store.error
-    assert store.failing_since == NOON and markers(directory) == ["stale-one"] and len(said) == 1
+    assert store.failing_since == NOON and markers(directory) == ["stale"] and len(said) == 1
     disk.heal()
     assert store.write() and store.error is None and store.failing_since is None and store.records.is_durable
     assert markers(directory) == ["clean"] and content(directory) == [maintenance] and len(said) == 2
 
 
-@pytest.mark.parametrize(
-    "boots, condition",
-    [(("one", "one"), Condition.BEHIND), (("one", "two"), Condition.STALE), (("", ""), Condition.STALE)],
-    ids=["this boot", "another boot", "unknown boot"],
-)
 @pytest.mark.parametrize("is_first", [False, True])
-def test_process_on_a_full_disk_is_noticed_by_the_next_one(
-    directory: Path, disk: Disk, boots: tuple[str, str], condition: Condition, is_first: bool
-) -> None:
+def test_process_on_a_full_disk_is_noticed_by_the_next_one(directory: Path, disk: Disk, is_first: bool) -> None:
     if not is_first:
-        save(start(directory, boots[0]))
+        save(start(directory))
     disk.fail()
-    save(start(directory, boots[0]))
+    save(start(directory))
     # it stays full during another start
-    start(directory, boots[1]).write()
+    start(directory).write()
     disk.heal()
-    again = start(directory, boots[1])
-    assert again.conditions == [condition] and (again.records.maintenance is None) == is_first
-    assert again.write() and start(directory, boots[1]).conditions == []
+    again = start(directory)
+    assert again.is_incomplete and (again.records.maintenance is None) == is_first
+    assert again.write() and not start(directory).is_incomplete
 
 
 def test_role_finds_an_open_maintenance_also_if_a_full_disk_has_not_taken_it(directory: Path, disk: Disk) -> None:
@@ -371,7 +363,7 @@ def test_role_finds_an_open_maintenance_also_if_a_full_disk_has_not_taken_it(dir
     assert store.write() and found() == []
     disk.fail()
     save(store)
-    assert found() == ["stale-one"]
+    assert found() == ["stale"]
     disk.heal()
     assert store.write() and found() == ["maintenance.json"]
 
@@ -396,7 +388,7 @@ def test_start_on_a_full_file_system_reads_and_later_writes(tmp_path: Path) -> N
         store = start(directory)
         assert store.records.maintenance == maintenance
         close(store, store.records.maintenance)
-        assert store.error is not None and FULL in store.error and markers(directory) == ["stale-one"]
+        assert store.error is not None and FULL in store.error and markers(directory) == ["stale"]
         filler.unlink()
         assert store.write() and content(directory)[0].ended and markers(directory) == ["clean"]
 

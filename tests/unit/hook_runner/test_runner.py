@@ -15,7 +15,6 @@ from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
-from hook_runner.maintenance.runs import Condition
 from hook_runner.record_store import RecordStore
 from hook_runner.records import INTERRUPTED
 from hook_runner.runner import Runner
@@ -89,9 +88,9 @@ def test_host_whose_disk_stays_full_recovers_once_however_often_the_daemon_start
     runs: RunsHarness, disk: Disk
 ) -> None:
     hook, at = runs.hook(f"echo ran >>{runs.folder}/ran\n")._replace(stage="recover"), [0.0]
-    for conditions in ([], [Condition.BEHIND], [Condition.BEHIND]):
+    for is_incomplete in (False, True, True):
         runner = process(runs, hook, at, str(runs.folder / "run"))
-        assert runner.store.conditions == conditions
+        assert runner.store.is_incomplete is is_incomplete
         for _document in range(2):
             at[0] += 2.0
             runner.observe(EventDocument(1, (), (), sent_at=at[0], sent_by=at[0]))

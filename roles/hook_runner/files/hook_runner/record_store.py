@@ -4,7 +4,7 @@
 """The daemon's records on disk: written after each result and before each effect that relies on it.
 
 The directory has the files of the records (record_files.py) and a marker: the empty file `clean`, which is called
-`stale-BOOT` from the first write that fails until the next good one. To rename it needs no space.
+`stale` from the first write that fails until the next good one. To rename it needs no space.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from hook_runner.clock import wall_clock
 from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import Maintenance, State
 from hook_runner.maintenance.record_json import to_json
-from hook_runner.maintenance.runs import Condition
 from hook_runner.permissions import make_folder, trusted_owners
 from hook_runner.record_files import HISTORY, OPEN, STATE, name_of
 
-CLEAN, STALE = "clean", "stale-"
+CLEAN, STALE = "clean", "stale"
 # the folder of all that this VM cannot use
 ASIDE = "set-aside"
 
@@ -47,7 +46,7 @@ class RecordStore:
     Attributes:
         records: those that `write` writes.
         tracker: its memory is written, too.
-        conditions: what was found at the start.
+        is_incomplete: whether the records that were found at the start may lack events and runs.
         last_number: the highest number in the files at the start.
         error: a sentence while something is not on disk; None while everything is.
         failing_since: when that began; None while everything is on disk.
@@ -57,7 +56,7 @@ class RecordStore:
         self, directory: str, boot: str, say: Callable[[str], None], now: Callable[[], datetime] = wall_clock
     ) -> None:
         self.directory = directory
-        self.conditions: list[Condition] = []
+        self.is_incomplete = False
         self.last_number = 0
         self.error: str | None = None
         self.failing_since: datetime | None = None
@@ -71,12 +70,7 @@ class RecordStore:
         read = partial(record_files.read, Maintenance)
         state = self._usable(STATE, partial(record_files.read, State)) or State()
         maintenance = self._usable(OPEN, read)
-        if OPEN in self._unusable:
-            self.conditions.append(Condition.UNREADABLE)
-        stale = [name for name in self._markers() if name != CLEAN]
-        if stale:
-            is_same_boot = self.boot and stale == [STALE + self.boot]
-            self.conditions.append(Condition.BEHIND if is_same_boot else Condition.STALE)
+        self.is_incomplete = OPEN in self._unusable or STALE in self._markers()
         newest = (self._usable(HISTORY, record_files.numbers) or [])[-1:]
         closed = [self._usable(name_of(number), read) for number in newest]
         self.last_number = max((each.last_number for each in (*closed, maintenance) if each is not None), default=0)
@@ -210,14 +204,10 @@ class RecordStore:
         if self.failing_since is None:
             self.failing_since = self._now()
         with contextlib.suppress(OSError):  # a read-only disk keeps the old name
-            if self._markers() in ([], [CLEAN]):  # else that of an earlier boot stays
-                self._mark(STALE + self.boot)
+            self._mark(STALE)
 
     def _markers(self) -> list[str]:
-        try:
-            return [name for name in os.listdir(self.directory) if name == CLEAN or name.startswith(STALE)]
-        except OSError:
-            return []
+        return [name for name in (CLEAN, STALE) if os.path.exists(self._path(name))]
 
     def _mark(self, name: str) -> None:
         """Give the marker this name; create it if it is missing. Raises OSError."""

@@ -23,7 +23,7 @@ STOPPED = "stopped"  # ended by the daemon, because the event had moved on
 CUT = "cut"  # ended because its event was about to start
 # the host went down, another program stopped the unit, or a process that could not write may have ended it
 INTERRUPTED = "interrupted"
-LOST = "lost"  # it succeeded, but the record is older than the reboot: the success does not count
+LOST = "lost"  # it succeeded, but a recovery or a preparation may have followed that the records lack
 # a run that has not ended
 OPEN_STATES = (STARTING, RUNNING)
 RUN_STATES = (*OPEN_STATES, OK, FAILED, TIMEOUT, STOPPED, CUT, INTERRUPTED, LOST)

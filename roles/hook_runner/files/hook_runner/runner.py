@@ -31,7 +31,6 @@ from hook_runner.maintenance.machine import Effects, Machine
 from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookRun, Vm
 from hook_runner.maintenance.record_json import from_json, to_json
-from hook_runner.maintenance.runs import Condition
 from hook_runner.permissions import permission_problem, trusted_owners
 from hook_runner.record_store import RecordStore
 from hook_runner.records import Cause
@@ -70,8 +69,8 @@ class Runner:
         known = store.records.state.vm
         own_name = known.name if known.is_of(store.boot) else ""
         self.machine = Machine(Host(settings, hooks, own_name, store.boot), store.records)
-        for condition in store.conditions:
-            self.machine.runs.found(condition, clock.now())
+        if store.is_incomplete:
+            self.machine.runs.found_incomplete(clock.now())
         self._adopt_runs()
         if settings.resource_name:
             self.name_resolved(settings.resource_name)
@@ -201,7 +200,7 @@ class Runner:
             except ValueError:
                 self._runs.end_unit(lost.unit, lost.number)
                 if lost.number > LAST_TRIAL:
-                    self.machine.runs.found(Condition.UNREADABLE, now)
+                    self.machine.runs.found_incomplete(now)
                 continue
             if self._runs.adopt(found.number, found.stage, found.name, found.seconds):
                 self.machine.runs.adopt(found, now)

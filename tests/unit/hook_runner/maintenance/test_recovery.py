@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from hook_runner.maintenance.runs import Condition
 from hook_runner.records import FAILED, INTERRUPTED, LOST, OK, STARTING
 from support.daemon.machine_driver import RESULTS, Driver, event, hook
 
@@ -144,7 +143,7 @@ def test_run_that_may_have_begun_as_a_child_was_interrupted() -> None:
     vm.read(event())
     assert vm.run is not None and vm.run.state == STARTING
     number, vm = vm.run.number, vm.restarted()
-    vm.machine.runs.found(Condition.BEHIND, vm.now)
+    vm.machine.runs.found_incomplete(vm.now)
     vm.machine.runs.lost(number, vm.now)
     vm.seconds(1, event())
     assert (vm.begun, vm.prepared()) == ([], "failed")
@@ -178,10 +177,9 @@ def test_recovery_waits_for_documents_if_an_event_is_present() -> None:
     assert vm.begun == ["recover/10-join"]
 
 
-@pytest.mark.parametrize("condition", Condition)
-def test_host_recovers_without_a_record_after_two_documents(condition: Condition) -> None:
+def test_host_recovers_without_a_record_after_two_documents() -> None:
     vm = Driver(DRAIN, hook("recover/10-join", types=("Freeze",)))
-    vm.machine.runs.found(condition, vm.now)
+    vm.machine.runs.found_incomplete(vm.now)
     vm.seconds(2)
     assert vm.begun == []
     vm.seconds(1)
@@ -191,7 +189,7 @@ def test_host_recovers_without_a_record_after_two_documents(condition: Condition
 @pytest.mark.parametrize("kind", [{"complete": False}, {"doubtful": ("e1",)}])
 def test_host_without_a_record_recovers_when_no_unreadable_entry_may_be_its_event(kind: dict[str, Any]) -> None:
     vm = Driver(JOIN)
-    vm.machine.runs.found(Condition.UNREADABLE, vm.now)
+    vm.machine.runs.found_incomplete(vm.now)
     vm.seconds(5, event(vms=()), **kind)
     vm.seconds(2)
     assert vm.begun == []
@@ -201,17 +199,18 @@ def test_host_without_a_record_recovers_when_no_unreadable_entry_may_be_its_even
 
 def test_host_with_a_damaged_record_prepares_for_a_listed_event() -> None:
     vm = Driver(DRAIN, JOIN)
-    vm.machine.runs.found(Condition.UNREADABLE, vm.now)
+    vm.machine.runs.found_incomplete(vm.now)
     vm.seconds(1, event())
     assert vm.begun == ["prepare/10-drain"]
 
 
-def test_stale_record_of_an_earlier_boot_has_no_success() -> None:
+@pytest.mark.parametrize("boot", ["boot-1", "boot-2"])
+def test_record_that_may_lack_a_recovery_has_no_success(boot: str) -> None:
     vm = Driver(hook("prepare/10-drain", persists=True), JOIN)
     vm.read(event())
     vm.end_hook()
-    vm = vm.restarted(boot="boot-2")
-    vm.machine.runs.found(Condition.STALE, vm.now)
+    vm = vm.restarted(boot=boot)
+    vm.machine.runs.found_incomplete(vm.now)
     vm.seconds(1, event())
     assert vm.begun == ["prepare/10-drain"]
     assert vm.written[1] is not None and vm.written[1].runs[0].state == LOST
@@ -265,7 +264,7 @@ def test_run_that_a_process_without_a_disk_may_have_ended_was_interrupted(
     assert vm.run is not None
     run = copy.copy(vm.run)
     vm = vm.restarted()
-    vm.machine.runs.found(Condition.BEHIND, vm.now)
+    vm.machine.runs.found_incomplete(vm.now)
     if not is_recorded:
         vm.machine.resume("operator")
         vm.machine.runs.adopt(run, vm.now)

@@ -6,25 +6,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from enum import Enum
 
 from azure_scheduled_events.printable import escape_surrogates
 from hook_runner.hooks.one_run import RunResult, not_run
 from hook_runner.maintenance import reasons
 from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import HookRun, Maintenance
-from hook_runner.records import CUT, INTERRUPTED, LOST, OK, RECOVER, RUNNING, STARTING, STOPPED, TIMEOUT, Cause
+from hook_runner.records import CUT, INTERRUPTED, LOST, OK, PREPARE, RECOVER, RUNNING, STARTING, STOPPED, TIMEOUT, Cause
 
 # attempts of one recover hook that a maintenance keeps: it may fail for months
 MAX_RECOVER_RUNS = 20
-
-
-class Condition(Enum):
-    """The condition of the records on the disk when a process starts."""
-
-    BEHIND = "behind"  # writes have failed since the last good one, in this boot
-    STALE = "stale"  # the same, in an earlier boot
-    UNREADABLE = "unreadable"  # the file of the open maintenance, or the memo of a unit that no record has
 
 
 class Runs:
@@ -92,18 +83,17 @@ class Runs:
             maintenance.may_lack_events = self._records.has_changed = True
             self._records.number_used(run.number)
 
-    def found(self, condition: Condition, now: datetime) -> None:
-        """Note the condition of the records, before anything else.
+    def found_incomplete(self, now: datetime) -> None:
+        """Note that the records may lack events and runs, before anything else.
 
-        Records that are behind may lack events and runs. After a reboot no success in them counts: the host may have
-        recovered since. Therefore the host recovers also without a record, unless documents list an event. The process
-        before may have been ending a run that has not ended in them.
+        No preparation or recovery in them counts: the other may have followed. The host recovers also without a record,
+        unless documents list an event. The process before may have been ending a run that has not ended in them.
         """
         maintenance = self._records.opened(now)
         maintenance.may_lack_events = self._records.has_changed = True
         for run in maintenance.runs:
             run.may_be_ended = run.is_open
-            if condition is Condition.STALE and run.state == OK:
+            if run.state == OK and run.stage in (PREPARE, RECOVER):
                 run.state = LOST
 
     def _open(self, number: int) -> HookRun | None:
