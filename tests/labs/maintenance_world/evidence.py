@@ -92,8 +92,9 @@ class Evidence:
         asked: by event, the request of an operator.
         read: the documents of the last seconds.
         survived: the last second with a document in which the daemon was not killed.
-        first_listed, first_status, first_started: by event, of all documents.
-        unsure: the events that a process read first in the second in which it was killed.
+        first_listed, first_started: by event, of all documents.
+        first_status: by event, in the first document that lists this VM in it.
+        unsure: the events that a process read first for this VM in the second in which it was killed.
         first_own: by event, the first document of the present occurrence that lists this VM in it.
         gap_at: by event, the last time at which documents of two seconds had not listed this VM in it.
     """
@@ -147,7 +148,7 @@ class Evidence:
         """Note that a new process knows only what is on the disk."""
         self.accepted.clear()
         self.disturbed()
-        self.unsure.update(key for key, second in self.first_listed.items() if second > self.survived)
+        self.unsure.update(key for key, second in self.first_own.items() if second > self.survived)
         if self._world.disk.is_stale:
             self.unwritten, self.forgotten = self._world.second, len(self.starts)
 
@@ -178,7 +179,8 @@ class Evidence:
         self.read = [*(each for each in self.read if each.second > second - _KEPT), Read(second, document)]
         for event in document.events:
             self.first_listed.setdefault(event.key, second)
-            self.first_status.setdefault(event.key, event.status)
+            if OWN in event.resources:
+                self.first_status.setdefault(event.key, event.status)
             if event.status == "Started":
                 self.first_started.setdefault(event.key, second)
         own = {event.key for event in document.events if OWN in event.resources or event.key in document.doubtful}

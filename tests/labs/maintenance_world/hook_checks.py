@@ -124,11 +124,11 @@ class HookChecks:
         seen, key = self._seen, start.key
         if key in seen.gap_at or seen.is_lost or key not in seen.first_started:
             return
-        if key in seen.unsure or seen.first_listed[key] <= seen.unwritten:
+        if key in seen.unsure or seen.first_own[key] <= seen.unwritten:
             return  # this process may not know how it was listed first
         prepared = [seen.starts[serial] for serial in seen.since_recovery if seen.starts[serial].stage == PREPARE]
         before = [each for each in prepared if seen.unwritten < each.second < seen.first_started[key]]
-        came_started = seen.first_status[key] == "Started"
+        came_started = seen.first_status.get(key) == "Started"
         if start.stage == EMERGENCY and (not came_started or any(each.boot == start.boot for each in before)):
             seen.violate(f"(s) emergency/{start.name} runs for {key}, which had a notice or a preparation")
         if start.stage == STARTED and came_started and not prepared:

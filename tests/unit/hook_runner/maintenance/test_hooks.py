@@ -228,12 +228,13 @@ def test_event_without_notice_runs_emergency_hooks_if_nothing_is_prepared() -> N
     assert vm.begun == ["prepare/10-drain", "started/10-note"]
 
 
-def test_vm_that_joins_a_started_event_runs_the_hooks_of_the_start() -> None:
-    vm = Driver(DRAIN, NOTE, hook("emergency/10-flush"))
-    vm.seconds(1, event(vms=["vm2"]))
-    vm.seconds(1, event(vms=["vm2"], status="Started"))
+@pytest.mark.parametrize("vms", [["vm2"], ["vm1", "vm2"]], ids=["joins", "comes-back"])
+def test_vm_in_a_started_event_without_preparation_runs_the_emergency_hooks(vms: list[str]) -> None:
+    vm = Driver(NOTE, hook("emergency/10-flush"))
+    vm.seconds(1, event(vms=vms))
+    vm.seconds(3, event(vms=["vm2"]))
     vm.seconds(1, event(vms=["vm1", "vm2"], status="Started"))
-    assert vm.begun == ["started/10-note"]
+    assert vm.begun == ["emergency/10-flush"]
 
 
 def test_event_that_is_late_leaves_half_a_minute() -> None:
@@ -408,7 +409,7 @@ def test_held_event_that_ends_causes_no_recovery() -> None:
 
 
 def test_held_event_delays_no_recovery_and_is_recovered_from_when_it_starts() -> None:
-    vm = Driver(DRAIN, NOTE, JOIN, policy=rules({"when": {"type": "Freeze"}, "hold": True}, {"approve": "manual"}))
+    vm = Driver(DRAIN, NOTE, JOIN, hook("emergency/10"), policy=rules({"when": {"type": "Freeze"}, "hold": True}, {}))
     held = event("held", "Freeze")
     vm.read(held, event("e2"))
     vm.end_hook()

@@ -93,6 +93,8 @@ class Events:
         self._records.has_changed = True
         if (was.event_type, was.status, was.not_before) != (event.event_type, event.status, event.not_before):
             self._records.note(now, "changed", _about(event), record)
+        if self.host.is_affected_by(event) and not self.host.is_affected_by(was):
+            record.first_status = event.status
         if record.number != NO_EVENT and event.status == "Started" and was.status != "Started":
             self._note_start(record, now)
         asked = record.requested

@@ -140,7 +140,8 @@ class EventRecord:
         event: as the tracker knows it.
         number: unique number of an event of a maintenance; NO_EVENT for an event that is only observed.
         first_seen: aware UTC time by the server's clock.
-        first_type, first_status: in the first document with it.
+        first_type: in the first document with it.
+        first_status: the same, or in the first document after this VM joined it.
         taken_up_at: when it became an event of a maintenance; its hooks could not run before.
         stage_at_start: STARTED or EMERGENCY once it has started as an event of a maintenance, else "".
         prepared: the state of its preparation: "none", "running", "ok" or "failed".
