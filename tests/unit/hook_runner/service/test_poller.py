@@ -81,7 +81,7 @@ class Moved:
     ) -> None:
         self.now = 0.0
         self._names = iter(names)
-        self.asked_for_name: list[float] = []
+        self.asked_for_name: list[tuple[float, float | None]] = []
         self.says, self.takes = says, takes
         self.requests_sent = 0
         self.versions_of_a_poll = 1
@@ -112,7 +112,7 @@ class Moved:
             raise SICK
 
     def instance(self, within: float | None = None) -> dict[str, Any]:
-        self.asked_for_name.append(self.now)
+        self.asked_for_name.append((self.now, within))
         return next(self._names)
 
     def poll(self) -> None:
@@ -178,11 +178,14 @@ def test_the_first_good_document_after_an_error_is_news() -> None:
     assert [each.what for each in moved.news.all()] == ["document_received", "poll_failed", "document_received"]
 
 
-def test_name_is_requested_until_it_is_known_and_then_the_document_is_delivered_again() -> None:
-    moved = Moved(lambda now: EVENT, names=[{"compute": {}}, {"compute": {"name": "vm1"}}]).until(20)
+@pytest.mark.parametrize("within", [26.0, 2.0], ids=["no-name-stored", "name-stored"])
+def test_name_is_requested_until_it_is_known_and_then_the_document_is_delivered_again(within: float) -> None:
+    moved = Moved(lambda now: EVENT, names=[{"compute": {}}, {"compute": {"name": "vm1"}}])
+    moved.poller.knows_name = within == 2.0
+    moved.until(20)
     said = ["name_unavailable", "document_received", "name_resolved", "document_received"]
     assert [each.what for each in moved.news.all()] == said
-    assert moved.asked_for_name == [0, 5]
+    assert moved.asked_for_name == [(0, 2.0), (5, within)]
 
 
 def error(status: int, **more: Any) -> ImdsRefused:

@@ -100,8 +100,8 @@ class Service:
         3. The messages of the poller are handled, and then the clients that are ready.
         4. The lock and the sockets are created again if they were removed.
         5. The runner acts.
-        6. The poller learns whether unchanged documents are needed, and systemd and the metrics learn the
-           state.
+        6. The poller learns whether unchanged documents are needed and a name is known, and systemd and the metrics
+           learn the state.
 
         Hooks that run in units at the end continue.
         """
@@ -127,6 +127,7 @@ class Service:
                 self._directory.restore()
                 self._runner.tick()
                 self._poller.deliver_unchanged(self._intake.awaits_document)
+                self._poller.knows_name = bool(self._runner.host.own_name)
                 self._report_state()
         finally:
             self._notifier.notify("STOPPING=1")

@@ -35,8 +35,8 @@ _APPROVAL_TIMEOUT = 5.0
 # slow again (docs/reference/scheduled-events.md 4.1.3)
 _SERVICE_IDLE_LIMIT = 23 * 3600.0
 _NAME_RETRY_INTERVAL = 5.0
-# the first poll may take minutes, while IMDS knows the name at once
-_FIRST_NAME_TIMEOUT = 2.0
+# while a poll is more important: the first one may take minutes, and with a stored name the daemon can act
+_NAME_TIMEOUT = 2.0
 _PAUSE_AFTER_PROGRAM_ERROR = 1.0
 
 
@@ -55,6 +55,9 @@ class Poller(threading.Thread):
         health: learns the time of a document that is not delivered.
         inbox: gets a message for each result.
         sleep: waits the given seconds, for the rate limit.
+
+    Attributes:
+        knows_name: whether the main loop has a name of this VM, a stored one.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class Poller(threading.Thread):
         self._longest_first = self._longest + requests * settings.first_timeout
         self._needs_name = not settings.resource_name
         self._name_after = float("-inf")
+        self.knows_name = False
         # released while approvals wait; an Event takes a lock and a condition for each pause
         self._wake = threading.Lock()
         self._approvals: collections.deque[ScheduledEvent] = collections.deque()
@@ -117,8 +121,8 @@ class Poller(threading.Thread):
         """Send a waiting approval and poll once; return the seconds until the next poll.
 
         1. The oldest waiting approval is sent.
-        2. While this VM's name is needed, it is requested, _NAME_RETRY_INTERVAL after the last attempt; before the
-           first document with a short limit.
+        2. While this VM's name is needed, it is requested, _NAME_RETRY_INTERVAL after the last attempt; with a short
+           limit before the first document, and if the main loop has a name.
         3. IMDS is polled.
         4. The next poll follows at once if approvals wait, otherwise after the delay of the pacer, counted from
            the start of this call.
@@ -128,7 +132,7 @@ class Poller(threading.Thread):
         if self._approvals:
             self.send_approval(self._approvals.popleft())
         if self._needs_name and began >= self._name_after:
-            self._request_name(_FIRST_NAME_TIMEOUT if self._last is None else self._longest)
+            self._request_name(_NAME_TIMEOUT if self._last is None or self.knows_name else self._longest)
         polled_at = self._now()
         self._poll()
         ended = self._now()
