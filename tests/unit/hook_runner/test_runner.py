@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def in_units() -> bool:
     return True
 
 
-def process(runs: RunsHarness, hook: Hook, at: list[float], run_directory: str = FULL) -> Runner:
+def process(runs: RunsHarness, hook: Hook, at: list[float], run_directory: str = FULL, **more: Any) -> Runner:
     """Return what a process begins with, on a host with systemd and by default a full /run."""
     settings = Settings(
         resource_name="vm1",
@@ -46,7 +47,7 @@ def process(runs: RunsHarness, hook: Hook, at: list[float], run_directory: str =
     store.load()
     hook_runs = HookRuns(run_directory, settings, lambda: at[0], Systemd(str(runs.systemd.folder)))
     clock = ServerClock(lambda: at[0], lambda: EPOCH)
-    return Runner(settings, {hook.stage: (hook,)}, store, hook_runs, clock, lambda event: None)
+    return Runner(settings, {hook.stage: (hook,)}, store, hook_runs, clock, lambda event: None, **more)
 
 
 @pytest.mark.parametrize(
@@ -98,3 +99,11 @@ def test_host_whose_disk_stays_full_recovers_once_however_often_the_daemon_start
         disk.fail()
         runner.pause("operator", None, "")
     assert (runs.folder / "ran").read_text() == "ran\n"
+
+
+def test_pause_and_reload_withdraw_the_approvals_that_were_not_sent(runs: RunsHarness) -> None:
+    withdrawn: list[bool] = []
+    runner = process(runs, runs.hook(""), [0.0], withdraw_approvals=lambda: withdrawn.append(True))
+    runner.pause("operator", None, "")
+    runner.reconfigure(runner.host.settings, runner.host.hooks)
+    assert withdrawn == [True, True]

@@ -47,6 +47,7 @@ class Runner:
     Args:
         send_approval: hands an event to the poller; `machine.approvals` takes the result.
         hook_ended: called with each run that has ended and its event, for metrics.
+        withdraw_approvals: takes those back that the poller has not sent.
 
     Attributes:
         waiting_for: what keeps a hook from beginning, or "".
@@ -61,11 +62,12 @@ class Runner:
         clock: ServerClock,
         send_approval: Callable[[ScheduledEvent], None],
         hook_ended: Callable[[HookRun, EventRecord | None], None] = lambda run, record: None,
+        withdraw_approvals: Callable[[], None] = lambda: None,
     ) -> None:
         self.store = store
         self.waiting_for = ""
         self._runs, self._clock = runs, clock
-        self._send_approval, self._hook_ended = send_approval, hook_ended
+        self._send_approval, self._hook_ended, self._withdraw = send_approval, hook_ended, withdraw_approvals
         known = store.records.state.vm
         own_name = known.name if known.is_of(store.boot) else ""
         self.machine = Machine(Host(settings, hooks, own_name, store.boot), store.records)
@@ -232,6 +234,7 @@ class Runner:
     def reconfigure(self, settings: Settings, hooks: Hooks) -> None:
         """Use other settings and hooks from now on; a hook that runs goes on."""
         self._runs.settings = settings
+        self._withdraw()
         self._use(self.host._replace(settings=settings, hooks=hooks))
 
     def _use(self, host: Host) -> None:
@@ -249,6 +252,7 @@ class Runner:
 
     def pause(self, by: str, until: datetime | None, reason: str) -> Answer:
         """Begin a pause, which replaces an earlier one."""
+        self._withdraw()
         return self._after_command(self.machine.pause(by, until, reason, self._clock.now()), "forgets the pause")
 
     def resume(self, by: str) -> Answer:

@@ -246,11 +246,12 @@ class Approvals:
         self._records.note(now, "approval-failed", text, record, "warning" if error.retryable else "error")
 
     def withheld(self, key: str, now: datetime) -> None:
-        """Note that a request was not sent, because the event had changed since the decision."""
+        """Note that a request was not sent: something has changed since the decision."""
         record = self._records.find(key)
         if record is not None:
             self.take_back(record)
-            self._records.note(now, "approval-held", "the event changed before the request was sent", record, "notice")
+            text = "the event changed, or a pause or a reload came, before the request was sent"
+            self._records.note(now, "approval-held", text, record, "notice")
 
     # -- requests of operators
 

@@ -64,8 +64,8 @@ def assemble(configuration: Configuration) -> Service:
     runs = HookRuns(settings.run_directory, settings, systemd=systemd if has_units else None)
     imds = Imds(settings.endpoint, settings.api_version, settings.timeout, settings.first_timeout)
     poller = Poller(imds, settings, clock, health, inbox)
-    hook_ended = {} if metrics is None else {"hook_ended": metrics.hook_ended}
-    runner = Runner(settings, hooks, store, runs, clock, poller.approve, **hook_ended)
+    more = {} if metrics is None else {"hook_ended": metrics.hook_ended}
+    runner = Runner(settings, hooks, store, runs, clock, poller.approve, withdraw_approvals=poller.withdraw, **more)
     directory.open_sockets(ControlRequests(runner, health, configuration))
     intake = Intake(runner, clock, health, metrics)
     return Service(configuration, directory, runs, poller, inbox, intake, notifier)

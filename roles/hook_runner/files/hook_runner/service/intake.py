@@ -68,5 +68,5 @@ class Intake:
             self.metrics.approval_answered(error)
 
     def approval_withheld(self, key: str) -> None:
-        """Note that an approval was not sent: the event has changed since the decision, or its state is unknown."""
+        """Note that an approval was not sent: the event has changed, its state is unknown, or it was withdrawn."""
         self.runner.machine.approvals.withheld(key, self.clock.now())

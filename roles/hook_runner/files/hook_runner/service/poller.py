@@ -98,6 +98,12 @@ class Poller(threading.Thread):
         with contextlib.suppress(RuntimeError):  # it is released already
             self._wake.release()
 
+    def withdraw(self) -> None:
+        """Send no approval that waits. For any thread."""
+        with contextlib.suppress(IndexError):
+            while True:
+                self._withhold(self._approvals.popleft())
+
     def deliver_unchanged(self, wanted: bool) -> None:
         """Deliver documents without a change as well, as long as they are wanted. For any thread."""
         self._deliver_unchanged = wanted
@@ -129,8 +135,12 @@ class Poller(threading.Thread):
         """
         began = self._now()
         self._wake.acquire(blocking=False)
-        if self._approvals:
-            self.send_approval(self._approvals.popleft())
+        try:
+            oldest = self._approvals.popleft()
+        except IndexError:
+            pass  # none waits, or the main loop has withdrawn it
+        else:
+            self.send_approval(oldest)
         if self._needs_name and began >= self._name_after:
             self._request_name(_NAME_TIMEOUT if self._last is None or self.knows_name else self._longest)
         polled_at = self._now()
@@ -206,7 +216,7 @@ class Poller(threading.Thread):
     def send_approval(self, event: ScheduledEvent) -> None:
         """Send the approval of an event, if it has not changed since the decision."""
         if not self._is_unchanged(event):
-            self._inbox.put(lambda intake: intake.approval_withheld(event.key))
+            self._withhold(event)
             return
         self._expect_return_within(_APPROVAL_TIMEOUT)
         refusal: ImdsError | None = None
@@ -215,6 +225,9 @@ class Poller(threading.Thread):
         except Exception as error:
             refusal = _imds_error(error)
         self._inbox.put(lambda intake: intake.approval_answered(event.key, refusal))
+
+    def _withhold(self, event: ScheduledEvent) -> None:
+        self._inbox.put(lambda intake: intake.approval_withheld(event.key))
 
     def _is_unchanged(self, event: ScheduledEvent) -> bool:
         """Return True if the last poll succeeded and has the event unchanged, apart from NotBefore."""
