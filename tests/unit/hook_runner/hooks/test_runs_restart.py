@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 
@@ -204,14 +205,17 @@ def test_hooks_run_in_units_unless_systemd_does_not_run_the_host(
     assert not Systemd(str(runs.folder)).has_units()
 
 
-def test_start_without_an_answer_of_systemd_is_taken_for_a_reboot(
-    runs: RunsHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    systemd = Systemd(str(runs.systemd.folder))
-    before = systemd.boot()
-    monkeypatch.setattr("hook_runner.hooks.systemd.ANSWER_TIMEOUT", 1.0)
+@pytest.mark.parametrize("what", ["boot", "units"])
+def test_daemon_waits_for_an_answer_of_systemd(runs: RunsHarness, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    until_killed(runs, runs.hook("exit 0\n").path, None)
+    ask = Systemd(str(runs.systemd.folder)).boot if what == "boot" else partial(runs.hook_runs.find_lost, 0)
+    before = ask()
+    runs.systemd.execute_again(0.5)
+    assert before and ask() == before
+    monkeypatch.setattr("hook_runner.hooks.systemd.START_TIMEOUT", 0.1)
     (runs.systemd.folder / "away").touch()
-    assert systemd.boot() != before
+    with pytest.raises(OSError, match="no answer"):
+        ask()
 
 
 def test_unit_that_systemd_refuses_is_not_started(runs: RunsHarness) -> None:

@@ -153,10 +153,11 @@ class HookRuns:
     def find_lost(self, last_number: int) -> list[LostRun]:
         """Return the runs of units that no record has, by number; end the units of the others that were not adopted.
 
-        `last_number` is the highest number in the records: those have each run up to it, or have had it.
+        `last_number` is the highest number in the records: those have each run up to it, or have had it. Raises OSError
+        if systemd does not answer.
         """
         found = []
-        for name, state in (self._systemd.states(units.PREFIX + "*") if self._systemd else {}).items():
+        for name, state in (self._systemd.hook_units() if self._systemd else {}).items():
             number = units.number_of(name)
             if number is None or number in self._active or not state.exists:
                 continue

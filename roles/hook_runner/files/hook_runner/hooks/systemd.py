@@ -19,6 +19,8 @@ from hook_runner.hooks.units import UnitState
 
 # seconds that systemd may take to answer; while it reloads all units, an answer takes almost one second
 ANSWER_TIMEOUT = 5.0
+# seconds that systemd may take when the daemon starts, which cannot act without the answer; its unit has 60
+START_TIMEOUT = 30.0
 # seconds between two questions to a systemd that takes none
 ASKING_PAUSE = 0.1
 # lines of the journal that are read for the end of a hook's output
@@ -46,8 +48,9 @@ class Systemd:
         """Return what identifies the present start of all services.
 
         That is the boot of the host, or a later `systemctl soft-reboot`, which keeps the boot id of the kernel.
+        Raises OSError if systemd does not answer.
         """
-        found = self._answered("show", "--property=InvocationID", "--value", "--", "basic.target").stdout
+        found = self._known("show", "--property=InvocationID", "--value", "--", "basic.target").stdout
         return f"{boot_id()}-{found.decode('ascii', 'replace').strip()}"
 
     def start(self, order: RunOrder, input_file: str, environment_file: str) -> str:
@@ -79,8 +82,12 @@ class Systemd:
         done = self._start(name, [*known, "CollectMode=inactive-or-failed"], "/bin/true")
         return _reason(done) if done.returncode else None
 
+    def hook_units(self) -> dict[str, UnitState]:
+        """Return the states of all units of hooks by name. Raises OSError if systemd does not answer."""
+        return _states(self._known("show", units.SHOW, "--", units.PREFIX + "*"))
+
     def states(self, *names: str) -> dict[str, UnitState]:
-        """Return the states of these units by name; a name may be a pattern. Empty if systemd does not answer."""
+        """Return the states of these units by name. Empty if systemd does not answer."""
         return _states(self._call("systemctl", "show", units.SHOW, "--", *names))
 
     def signal(self, name: str, number: int) -> None:
@@ -102,9 +109,18 @@ class Systemd:
         words = [f"--unit={name}", *(f"--property={each}" for each in properties)]
         return self._call("systemd-run", "--quiet", "--no-ask-password", *words, "--", path)
 
-    def _answered(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-        """Run systemctl until systemd answers, at most for ANSWER_TIMEOUT."""
-        end = time.monotonic() + ANSWER_TIMEOUT
+    def _known(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        """Return the answer of systemd at the start of the daemon. Raises OSError without one."""
+        done = self._answered(*arguments, within=START_TIMEOUT)
+        if done.returncode:
+            raise OSError(
+                f"systemd: no answer in {START_TIMEOUT:.0f} s ({_reason(done)}); the service is started again"
+            )
+        return done
+
+    def _answered(self, *arguments: str, within: float = ANSWER_TIMEOUT) -> subprocess.CompletedProcess[bytes]:
+        """Run systemctl until systemd answers, or these seconds have passed."""
+        end = time.monotonic() + within
         while (done := self._call("systemctl", *arguments)).returncode and time.monotonic() < end:
             time.sleep(ASKING_PAUSE)
         return done
