@@ -8,12 +8,14 @@ from __future__ import annotations
 import io
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from hook_runner.hooks.runs import HookRuns
 from hook_runner.log import LogHandler, log_to, set_level
 from hook_runner.records import Cause
+from support.daemon.child_processes import die, in_child
 from support.daemon.runs_harness import LONG, RunsHarness, marked
 from support.wait import wait_until
 
@@ -58,11 +60,15 @@ def test_incomplete_last_line_is_in_the_log(runs: RunsHarness, log: io.StringIO)
     assert "prepare/10-hook: last " in log.getvalue()
 
 
-def test_children_end_with_the_daemon(runs: RunsHarness) -> None:
-    hook_runs = runs.restarted(kill_after=0.2)
-    runs.start(runs.hook(f"trap '' TERM\necho up >{runs.folder}/up\nsleep 60\n"), hook_runs=hook_runs)
-    runs.wait_for("up")
-    hook_runs.close()
+@pytest.mark.parametrize(("end", "status"), [(HookRuns.close, 0), (lambda _hook_runs: die(), -signal.SIGKILL)])
+def test_children_end_with_the_daemon(runs: RunsHarness, end: Callable[[HookRuns], None], status: int) -> None:
+    def live() -> None:
+        hook_runs = runs.restarted(kill_after=0.2)
+        runs.start(runs.hook(f"trap '' TERM\necho up >{runs.folder}/up\nsleep 600\n"), hook_runs=hook_runs)
+        runs.wait_for("up")
+        end(hook_runs)
+
+    assert in_child(live) == status
     wait_until(lambda: not marked(runs.mark), "the end of all processes")
 
 

@@ -23,12 +23,15 @@ CHUNK_SIZE = 65536
 # pieces of output that are read at once: a hook that writes without end must not hold the daemon up
 CHUNKS = 16
 MAX_LINE = 1300
+# waits for the end of the daemon, also by kill -9: the next one may run the hook again
+_GUARD = 'read -r group; read -r _; kill -KILL "-$group"'
+_Process = subprocess.Popen[bytes]
 
 
 class ChildRun(Run):
     """A hook that runs as a child; make it with `start`. Its output goes to the log of the daemon."""
 
-    def __init__(self, order: RunOrder, ends: select.epoll, process: subprocess.Popen[bytes], output: int) -> None:
+    def __init__(self, order: RunOrder, ends: select.epoll, process: _Process, guard: _Process, output: int) -> None:
         super().__init__(ends)
         self._watch(output)
         self._watch_process(process.pid)
@@ -36,6 +39,7 @@ class ChildRun(Run):
         self._event_id = order.environment.get("EVENT_ID", "")
         self._process = process
         self._output = output
+        self._guard = guard
         self._began = time.monotonic()
         self._tail = self._line = b""
         self._second, self._left = 0, 0
@@ -43,6 +47,9 @@ class ChildRun(Run):
     @classmethod
     def start(cls, order: RunOrder, ends: select.epoll) -> ChildRun:
         """Start the hook. Raises OSError if it cannot be started."""
+        # it begins before the hook, and learns its process group a moment later
+        words, pipe, null = ["/bin/sh", "-c", _GUARD], subprocess.PIPE, subprocess.DEVNULL
+        guard = subprocess.Popen(words, 0, stdin=pipe, stdout=null, stderr=null, env={}, start_new_session=True)
         output, writer = os.pipe()
         os.set_blocking(output, False)
         try:
@@ -62,8 +69,13 @@ class ChildRun(Run):
                 )
         except (OSError, ValueError) as error:
             os.close(output)
+            with guard:
+                guard.kill()
             raise OSError(str(error)) from error
-        return cls(order, ends, process, output)
+        assert guard.stdin is not None
+        with contextlib.suppress(OSError):  # the guard was killed; the hook goes on
+            guard.stdin.write(b"%d\n" % process.pid)
+        return cls(order, ends, process, guard, output)
 
     def look(self) -> None:
         """Read what it has written, and find out whether it has ended."""
@@ -76,6 +88,8 @@ class ChildRun(Run):
         if self._line:
             self._log(b"\n")
         self._close(*self.descriptors)
+        with self._guard:
+            self._guard.kill()
         seconds = time.monotonic() - self._began
         self.result = RunResult(self._process.wait(), tail_of(self._tail), seconds, Cause.NONE, "")
 
