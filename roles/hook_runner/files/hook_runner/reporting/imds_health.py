@@ -41,8 +41,6 @@ class ImdsHealth:
         self._alarmed = False
         self._nameless = ""
         self._warned: tuple[str, ...] = ()
-        self._last: EventDocument | None = None
-        self._same_number = False
 
     @property
     def is_ok(self) -> bool:
@@ -66,25 +64,11 @@ class ImdsHealth:
             if warning not in self._warned:
                 log.warning("IMDS: the document has an error: %s", warning)
         self._warned = document.warnings
-        self._compare_numbers(document)
         if document.complete:
             self.incomplete_since = None
         elif self.incomplete_since is None:
             self.incomplete_since = now
             log.error("IMDS: the document has unreadable entries; until it has none, no event is taken for over")
-
-    def _compare_numbers(self, document: EventDocument) -> None:
-        """Warn once if the events changed while DocumentIncarnation did not. The new events count."""
-        last, self._last = self._last, document
-        if self._same_number or last is None or document.incarnation is None:
-            return
-        if document.incarnation == last.incarnation and document.events != last.events:
-            self._same_number = True
-            text = (
-                "IMDS: the events changed under an unchanged DocumentIncarnation (%d); the new ones count, and this"
-                " is not repeated"
-            )
-            log.warning(text, document.incarnation)
 
     def poll_failed(self, error: ImdsError, outage: bool, now: datetime) -> None:
         """Record a failed poll; ``outage``: whether it is worth an alarm.
