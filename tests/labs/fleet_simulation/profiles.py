@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from hook_runner.config.settings import Settings, load_settings
 from hook_runner.hooks.discovery import Hook, discover_hooks
-from hook_runner.permissions import trusted_owners
 from support.daemon.hook_scripts import write_hook
 
 # seconds
@@ -56,6 +55,6 @@ def make_profiles(folder: Path, configurations: Mapping[str, Mapping[str, Any]] 
         fixed = {"policy": POLICY, "hooks_directory": str(hooks_directory)}
         path.write_text(json.dumps({**fixed, **configuration, "hooks": of_hooks}))
         path.chmod(0o600)
-        settings = load_settings(str(path), trusted_owners())
-        profiles[name] = Profile(settings, discover_hooks(settings.hooks_directory, settings, trusted_owners())[0])
+        settings = load_settings(str(path), is_checked=True)
+        profiles[name] = Profile(settings, discover_hooks(settings.hooks_directory, settings)[0])
     return profiles

@@ -29,7 +29,6 @@ from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
 from hook_runner.log import LogHandler, log_to, set_level
 from hook_runner.maintenance.record import EventRecord, HookRun, Maintenance
-from hook_runner.permissions import trusted_owners
 from hook_runner.record_store import RecordStore
 from hook_runner.records import Cause
 from hook_runner.reporting import status
@@ -84,7 +83,7 @@ class RunnerHarness:
         path = self.folder / "config.yml"
         path.write_text(json.dumps({**fixed, **self.config}))
         path.chmod(0o600)
-        self.settings = load_settings(str(path), trusted_owners())
+        self.settings = load_settings(str(path), is_checked=True)
 
     def hook(self, name: str, body: str = WORKS) -> None:
         """Write the hook STAGE/NAME."""
@@ -278,7 +277,7 @@ class RunnerHarness:
         return self._began + timedelta(seconds=self._elapsed) + self.wall_offset
 
     def _hooks(self) -> Any:
-        return discover_hooks(self.settings.hooks_directory, self.settings, trusted_owners())[0]
+        return discover_hooks(self.settings.hooks_directory, self.settings)[0]
 
     def _deliver(self) -> bool:
         """Send the approvals that are due; return True if there were any."""

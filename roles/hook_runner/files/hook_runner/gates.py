@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from hook_runner.permissions import nearest_existing, permission_problem
 
 
-def open_gates(gates: Mapping[str, str], owners: frozenset[int]) -> dict[str, bool]:
-    """Return for each gate whether it is open: its file exists, and only `owners` can create it."""
-    return {name: os.path.exists(path) and gate_problem(path, owners) is None for name, path in gates.items()}
+def open_gates(gates: Mapping[str, str]) -> dict[str, bool]:
+    """Return for each gate whether it is open: its file exists, and only trusted users can create it."""
+    return {name: os.path.exists(path) and gate_problem(path) is None for name, path in gates.items()}
 
 
-def gate_problem(path: str, owners: frozenset[int]) -> str | None:
-    """Return why other users than `owners` could open a gate, or None. The file need not exist."""
+def gate_problem(path: str) -> str | None:
+    """Return why users that are not trusted could open a gate, or None. The file need not exist."""
     there = nearest_existing(path)
-    return permission_problem(there, os.path.dirname(there) if there == path else there, owners)
+    return permission_problem(there, os.path.dirname(there) if there == path else there)

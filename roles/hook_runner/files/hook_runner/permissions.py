@@ -19,11 +19,11 @@ def trusted_owners() -> frozenset[int]:
     return frozenset({0, os.geteuid()})
 
 
-def permission_problem(path: str, inside: str, owners: frozenset[int]) -> str | None:
-    """Return why other users than `owners` could change what `path` contains, or None.
+def permission_problem(path: str, inside: str) -> str | None:
+    """Return why users that are not trusted could change what `path` contains, or None.
 
     With links resolved, `path` must be in the folder `inside`, or be that folder. Every file,
-    folder and link on the way to it must belong to one of `owners` and must not be writable by
+    folder and link on the way to it must belong to a trusted one and must not be writable by
     group or others. The group's bits also show the most that access control lists allow. Folders
     outside `inside` may be sticky, as /tmp is: there users cannot move the files of other users.
     """
@@ -31,7 +31,7 @@ def permission_problem(path: str, inside: str, owners: frozenset[int]) -> str | 
         home = os.path.realpath(inside)
         target = "/"
         for target, info in _path_components(path):
-            reason = _component_problem(target, info, owners, allow_sticky=not _is_inside(target, home))
+            reason = _component_problem(target, info, allow_sticky=not _is_inside(target, home))
             if reason is not None:
                 return reason
     except (OSError, ValueError) as error:
@@ -41,25 +41,25 @@ def permission_problem(path: str, inside: str, owners: frozenset[int]) -> str | 
     return None
 
 
-def location_problem(path: str, owners: frozenset[int]) -> str | None:
-    """Return why other users than `owners` could replace the folder `path`, or why it is not one; None if neither.
+def location_problem(path: str) -> str | None:
+    """Return why users that are not trusted could replace the folder `path`, or why it is not one; None if neither.
 
     It need not exist. `permission_problem` checks a folder that exists. Otherwise the nearest existing folder above it
     is checked, with all on the way there. That one may be sticky: other users can neither move nor
     replace a folder that this process creates in it.
     """
     there = nearest_existing(path)
-    reason = permission_problem(path, path, owners) if there == path else _problem_above(path, there, owners)
+    reason = permission_problem(path, path) if there == path else _problem_above(path, there)
     if reason is not None:
         return reason
     return None if os.path.isdir(there) else f"{printable_path(there)} is not a folder"
 
 
-def _problem_above(path: str, there: str, owners: frozenset[int]) -> str | None:
-    """Return why other users than `owners` could interfere when `path` is made below `there`, or None."""
+def _problem_above(path: str, there: str) -> str | None:
+    """Return why users that are not trusted could interfere when `path` is made below `there`, or None."""
     try:
         for target, info in _path_components(there):
-            reason = _component_problem(target, info, owners, allow_sticky=True)
+            reason = _component_problem(target, info, allow_sticky=True)
             if reason is not None:
                 return f"{printable_path(path)} would be made there, and {reason}"
     except (OSError, ValueError) as error:
@@ -67,24 +67,24 @@ def _problem_above(path: str, there: str, owners: frozenset[int]) -> str | None:
     return None
 
 
-def replacement_problem(folder: str, owners: frozenset[int]) -> str | None:
-    """Return why other users than `owners` could replace a folder, or None.
+def replacement_problem(folder: str) -> str | None:
+    """Return why users that are not trusted could replace a folder, or None.
 
     The folder itself may belong to another user, such as node_exporter for the metrics.
     """
     if os.path.islink(folder):
-        return permission_problem(folder, "/", owners)
-    reason = location_problem(os.path.dirname(folder), owners)
+        return permission_problem(folder, "/")
+    reason = location_problem(os.path.dirname(folder))
     return None if reason is None else f"other users could replace the folder {printable_path(folder)}: {reason}"
 
 
-def make_folder(path: str, mode: int, owners: frozenset[int]) -> None:
-    """Create a folder, and missing ones above it, at a path that only `owners` can change.
+def make_folder(path: str, mode: int) -> None:
+    """Create a folder, and missing ones above it, at a path that only trusted users can change.
 
     Each folder is created in the open descriptor of the one above, without following links, and
     then examined. Raises OSError if other users could change it, or if it cannot be created.
     """
-    reason = location_problem(path, owners)
+    reason = location_problem(path)
     if reason is not None:
         raise OSError(reason)
     there = nearest_existing(path)
@@ -99,9 +99,8 @@ def make_folder(path: str, mode: int, owners: frozenset[int]) -> None:
             below = os.open(name, _FOLDER, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = below
-            reason = _component_problem(
-                "/".join([there.rstrip("/"), *names[:number]]), os.fstat(descriptor), owners, allow_sticky=False
-            )
+            made = "/".join([there.rstrip("/"), *names[:number]])
+            reason = _component_problem(made, os.fstat(descriptor), allow_sticky=False)
             if reason is not None:
                 raise OSError(reason)
     finally:
@@ -124,12 +123,12 @@ def _is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _component_problem(path: str, info: os.stat_result, owners: frozenset[int], allow_sticky: bool) -> str | None:
-    """Return why other users than `owners` could change this part of a path, or None.
+def _component_problem(path: str, info: os.stat_result, allow_sticky: bool) -> str | None:
+    """Return why users that are not trusted could change this part of a path, or None.
 
     The mode of a link does not count, nor, with `allow_sticky`, that of a sticky folder.
     """
-    if info.st_uid not in owners:
+    if info.st_uid not in trusted_owners():
         return f"{printable_path(path)} belongs to user {info.st_uid}"
     if stat.S_ISLNK(info.st_mode) or not info.st_mode & 0o022:
         return None

@@ -22,7 +22,7 @@ from hook_runner.clock import wall_clock
 from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import Maintenance, State
 from hook_runner.maintenance.record_json import to_json
-from hook_runner.permissions import make_folder, trusted_owners
+from hook_runner.permissions import make_folder
 from hook_runner.record_files import HISTORY, OPEN, STATE, name_of
 
 CLEAN, STALE = "clean", "stale"
@@ -187,7 +187,7 @@ class RecordStore:
 
     def _make_folder(self, path: str) -> None:
         if not os.path.isdir(path):
-            make_folder(path, 0o700, trusted_owners())
+            make_folder(path, 0o700)
             durable_file.sync_folder(os.path.dirname(path))
 
     def _move(self, name: str, to: str) -> None:

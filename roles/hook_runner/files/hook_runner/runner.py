@@ -31,7 +31,7 @@ from hook_runner.maintenance.machine import Effects, Machine
 from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookRun, Vm
 from hook_runner.maintenance.record_json import from_json, to_json
-from hook_runner.permissions import permission_problem, trusted_owners
+from hook_runner.permissions import permission_problem
 from hook_runner.record_store import RecordStore
 from hook_runner.records import Cause
 
@@ -107,7 +107,7 @@ class Runner:
         3. This is repeated until there are no effects, or only a write that failed and the end of a hook.
         """
         self._collect()
-        gates = open_gates(self.host.settings.gates, trusted_owners())
+        gates = open_gates(self.host.settings.gates)
         for _number in range(_MOST_TICKS):
             effects = self.machine.tick(self._clock.now(), gates, self._may_begin())
             is_written = effects.write and self._write()
@@ -165,7 +165,7 @@ class Runner:
         assert maintenance is not None
         hook = next(each for each in self.host.hooks[run.stage] if each.name == run.name)
         # checked again: hours may have passed since the hooks were discovered
-        problem = permission_problem(hook.path, self.host.settings.hooks_directory, trusted_owners())
+        problem = permission_problem(hook.path, self.host.settings.hooks_directory)
         if problem is not None:
             self.machine.runs.ended(run.number, not_run(Cause.REFUSED, problem), now)
             return

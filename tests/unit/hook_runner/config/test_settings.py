@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -67,10 +66,10 @@ hooks:
 """
 
 
-def load(tmp_path: Path, text: str, owners: frozenset[int] | None = None) -> Settings:
+def load(tmp_path: Path, text: str, is_checked: bool = False) -> Settings:
     path = tmp_path / "config.yml"
     path.write_text(text, encoding="utf-8")
-    return load_settings(str(path), owners)
+    return load_settings(str(path), is_checked)
 
 
 def test_only_the_default_file_may_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,11 +228,10 @@ def test_a_configuration_that_is_no_text_is_an_error_and_not_a_crash(tmp_path: P
 
 
 def test_a_configuration_that_others_can_write_is_refused(tmp_path: Path) -> None:
-    owners = frozenset({0, os.geteuid()})
-    assert load(tmp_path, "policy: documented\n", owners=owners).policy.name == "documented"
+    assert load(tmp_path, "policy: documented\n", is_checked=True).policy.name == "documented"
     (tmp_path / "config.yml").chmod(0o666)
     with pytest.raises(ConfigError, match="config.yml is refused: .*config.yml can be written by others"):
-        load_settings(str(tmp_path / "config.yml"), owners)
+        load_settings(str(tmp_path / "config.yml"), is_checked=True)
     assert load_settings(str(tmp_path / "config.yml")).policy.name == "documented"
 
 
@@ -243,7 +241,7 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     link = tmp_path / "etc" / "config.yml"
     link.symlink_to("../elsewhere.yml")
     with pytest.raises(ConfigError, match="outside"):
-        load_settings(str(link), frozenset({0, os.geteuid()}))
+        load_settings(str(link), is_checked=True)
     link.unlink()
     link.symlink_to("absent")
     with pytest.raises(ConfigError, match="cannot be"):

@@ -16,7 +16,6 @@ from hook_runner.records import STAGES
 from support.daemon.hook_scripts import write_program
 
 Found = tuple[dict[str, list[Hook]], list[Skipped]]
-OWNERS = frozenset({0, os.geteuid()})
 
 
 def put(home: Path, path: str, mode: int = 0o755) -> None:
@@ -24,7 +23,7 @@ def put(home: Path, path: str, mode: int = 0o755) -> None:
 
 
 def find(home: Path, settings: Settings | None = None) -> Found:
-    return discover_hooks(str(home), settings or Settings(), OWNERS)
+    return discover_hooks(str(home), settings or Settings())
 
 
 def names(found: Found, stage: str = "prepare") -> list[str]:

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from hook_runner.permissions import location_problem, make_folder, trusted_owners
+from hook_runner.permissions import location_problem, make_folder
 from support.daemon.daemon_process import MakeDaemon
 from support.daemon.simulated_azure import Azure
 
 NOBODY = 65534
-OWNERS = trusted_owners()
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
@@ -73,16 +72,16 @@ def test_location_below_a_folder_that_others_can_change_is_not_safe(tmp_path: Pa
     (tmp_path / "home").chmod(mode)
     os.chown(tmp_path / "home", owner, -1)
     for path in ("home/cache", "home/cache/not/there"):
-        assert str(tmp_path / "home") in (location_problem(str(tmp_path / path), OWNERS) or "")
+        assert str(tmp_path / "home") in (location_problem(str(tmp_path / path)) or "")
 
 
 def test_a_folder_in_one_that_is_sticky_is_made_and_is_ours(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
     path = tmp_path / "a" / "b"
-    assert location_problem(str(path), OWNERS) is None
-    make_folder(str(path), 0o700, OWNERS)
+    assert location_problem(str(path)) is None
+    make_folder(str(path), 0o700)
     assert [stat.S_IMODE(each.stat().st_mode) for each in (path, path.parent)] == [0o700, 0o755]
-    make_folder(str(path), 0o700, OWNERS)
+    make_folder(str(path), 0o700)
 
 
 @needs_root
@@ -92,7 +91,7 @@ def test_a_folder_that_another_user_made_first_is_refused(tmp_path: Path) -> Non
     os.chown(tmp_path / "a", NOBODY, -1)
     for path in (tmp_path / "a", tmp_path / "a" / "b"):
         with pytest.raises(OSError, match=f"belongs to user {NOBODY}"):
-            make_folder(str(path), 0o700, OWNERS)
+            make_folder(str(path), 0o700)
     assert list((tmp_path / "a").iterdir()) == []
 
 
@@ -119,7 +118,7 @@ def test_a_race_with_another_user_is_lost_without_harm(tmp_path: Path, monkeypat
     for rival in (theirs, lambda path: path.symlink_to(target)):
         monkeypatch.setattr(os, "mkdir", with_rival(rival))
         with pytest.raises(OSError):
-            make_folder(str(tmp_path / "a" / "b"), 0o700, OWNERS)
+            make_folder(str(tmp_path / "a" / "b"), 0o700)
         monkeypatch.undo()
         assert list(target.iterdir()) == []
         if (tmp_path / "a").is_symlink():
@@ -131,7 +130,7 @@ def test_a_race_with_another_user_is_lost_without_harm(tmp_path: Path, monkeypat
 
 def test_a_link_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "absent")
-    assert "cannot be examined" in (location_problem(str(tmp_path / "link" / "x"), OWNERS) or "")
+    assert "cannot be examined" in (location_problem(str(tmp_path / "link" / "x")) or "")
 
 
 @needs_root

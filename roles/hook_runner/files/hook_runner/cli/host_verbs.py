@@ -18,7 +18,6 @@ from hook_runner.config import listing
 from hook_runner.config.settings import load_settings
 from hook_runner.hooks.discovery import WHOLE_DIRECTORY, discover_hooks
 from hook_runner.log import LogHandler, log_to
-from hook_runner.permissions import trusted_owners
 from hook_runner.preflight import trial
 from hook_runner.preflight.check import run_checks
 from hook_runner.records import PREPARE
@@ -60,9 +59,8 @@ def show_config(options: argparse.Namespace) -> Result:
 
 def try_hook(options: argparse.Namespace) -> Result:
     """Run the verb `try`."""
-    owners = trusted_owners()
-    settings = load_settings(options.config, owners)
-    hooks = discover_hooks(settings.hooks_directory, settings, owners)[0]
+    settings = load_settings(options.config, is_checked=True)
+    hooks = discover_hooks(settings.hooks_directory, settings)[0]
     stage, slash, name = options.hook.rpartition("/")
     stage = stage if slash else PREPARE
     hook = next((each for each in hooks.get(stage, ()) if each.name in (name, WHOLE_DIRECTORY)), None)

@@ -147,10 +147,10 @@ RESTART_ONLY_SETTINGS = tuple(key for key, declared in _declared(Settings).items
 DEFAULTS = Settings()
 
 
-def load_settings(path: str, owners: frozenset[int] | None = None) -> Settings:
+def load_settings(path: str, is_checked: bool = False) -> Settings:
     """Return the settings of a file. If the default file does not exist, the defaults hold.
 
-    With `owners`, a file that other users than these could write is refused.
+    With `is_checked`, a file that users who are not trusted could write is refused.
 
     Raises:
         ConfigError: the configuration is not usable.
@@ -159,7 +159,7 @@ def load_settings(path: str, owners: frozenset[int] | None = None) -> Settings:
         if path != DEFAULT_PATH:
             raise ConfigError(f"there is no configuration {path}")
         return DEFAULTS
-    problem = None if owners is None else config_problem(path, owners)
+    problem = config_problem(path) if is_checked else None
     if problem is not None:
         raise ConfigError(problem)
     try:
@@ -181,7 +181,7 @@ def load_settings(path: str, owners: frozenset[int] | None = None) -> Settings:
     return settings._replace(warnings=(*settings.policy.warnings, *unknown))
 
 
-def config_problem(path: str, owners: frozenset[int]) -> str | None:
-    """Return why a configuration is refused, because other users than `owners` could change it, or None."""
-    reason = permission_problem(path, os.path.dirname(os.path.abspath(path)), owners)
+def config_problem(path: str) -> str | None:
+    """Return why a configuration is refused, because users who are not trusted could change it, or None."""
+    reason = permission_problem(path, os.path.dirname(os.path.abspath(path)))
     return None if reason is None else f"configuration {path} is refused: {reason}"

@@ -72,13 +72,11 @@ class Skipped(NamedTuple):
         return f"{printable_path(self.path)} is not a hook: {self.reason.value}"
 
 
-def discover_hooks(
-    directory: str, settings: Settings, owners: frozenset[int]
-) -> tuple[dict[str, list[Hook]], list[Skipped]]:
+def discover_hooks(directory: str, settings: Settings) -> tuple[dict[str, list[Hook]], list[Skipped]]:
     """Find the hooks of all stages in the order of their names, and the files that are not hooks.
 
     1. `directory` has one folder for each stage; a missing folder has no hooks.
-    2. A folder that others than `owners` could change, or that cannot be listed, has one hook, WHOLE_DIRECTORY,
+    2. A folder that users who are not trusted could change, or that cannot be listed, has one hook, WHOLE_DIRECTORY,
        which is refused.
     3. Each file is a hook, or is skipped. A hook that others could change is refused.
     """
@@ -86,25 +84,25 @@ def discover_hooks(
     skipped: list[Skipped] = []
     for stage, found in hooks.items():
         folder = os.path.join(directory, stage)
-        names, refusal = _names(folder, directory, owners)
+        names, refusal = _names(folder, directory)
         if refusal is not None:
             found.append(Hook(stage, WHOLE_DIRECTORY, folder, settings.hook(stage, WHOLE_DIRECTORY), refusal))
         for name in names:
             path = os.path.join(folder, name)
             reason = _skip_reason(name, path)
             if reason is None:
-                problem = permission_problem(path, directory, owners)
+                problem = permission_problem(path, directory)
                 found.append(Hook(stage, name, path, settings.hook(stage, name), problem))
             else:
                 skipped.append(Skipped(path, reason))
     return hooks, skipped
 
 
-def _names(folder: str, directory: str, owners: frozenset[int]) -> tuple[list[str], str | None]:
+def _names(folder: str, directory: str) -> tuple[list[str], str | None]:
     """Return the names in the folder of a stage; or none, and why it is refused."""
     if not os.path.lexists(folder):
         return [], None
-    refusal = permission_problem(folder, directory, owners)
+    refusal = permission_problem(folder, directory)
     if refusal is not None:
         # the whole folder: a user who can write it may have removed hooks from it
         return [], refusal

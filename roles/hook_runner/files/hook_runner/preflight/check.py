@@ -12,7 +12,6 @@ from azure_scheduled_events.policy import AFTER_PREPARE, NOW
 from hook_runner.config.settings import NO_APPROVAL_WARNING, ConfigError, Settings, config_problem, load_settings
 from hook_runner.config.values import EXTERNAL
 from hook_runner.hooks.discovery import Hook, discover_hooks
-from hook_runner.permissions import trusted_owners
 from hook_runner.preflight.hook_checks import check_hooks_themselves
 from hook_runner.preflight.hook_records import FOLDER, check_hook_records
 from hook_runner.preflight.hooks import check_hooks
@@ -37,9 +36,8 @@ def run_checks(
     records of ready hooks are compared with the recover hooks, only with `ask_hooks`: a stopped workload must not
     prevent a reload, which checks offline.
     """
-    owners = trusted_owners()
     exists = os.path.lexists(config_path)
-    problem = config_problem(config_path, owners) if exists else None
+    problem = config_problem(config_path) if exists else None
     # the file is read nevertheless
     findings = [] if problem is None else [Finding(ERROR, "configuration", config_path, problem)]
     try:
@@ -49,12 +47,12 @@ def run_checks(
     if not exists:
         findings.append(Finding(INFO, "configuration", config_path, "there is no such file; the defaults hold"))
     directory = hooks_directory or settings.hooks_directory
-    hooks, skipped = discover_hooks(directory, settings, owners)
+    hooks, skipped = discover_hooks(directory, settings)
     findings += check_hooks(directory, hooks, skipped, settings)
     findings += (Finding(WARNING, "configuration", config_path, text) for text in settings.warnings)
     warnings = _policy_warnings(settings, hooks[PREPARE])
     findings += (Finding(WARNING, "policy", settings.policy.name, text) for text in warnings)
-    findings += check_host(settings, owners)
+    findings += check_host(settings)
     # the role and the reload of the daemon check offline, and a daemon may watch beside another owner
     severity = WARNING if offline else ERROR
     findings += check_other_handlers(settings.endpoint, settings.leader != EXTERNAL, severity, root)

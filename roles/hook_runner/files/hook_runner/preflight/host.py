@@ -20,11 +20,11 @@ from hook_runner.preflight.report import ERROR, INFO, WARNING, Finding
 MIN_FREE_BYTES, LOW_FREE_BYTES = 1 << 20, 16 << 20
 
 
-def check_host(settings: Settings, owners: frozenset[int]) -> Iterator[Finding]:
+def check_host(settings: Settings) -> Iterator[Finding]:
     """Check folders, groups and libraries that the settings need."""
-    yield from _check_folder("state_directory", settings.state_directory, owners)
-    yield from _check_folder("run_directory", settings.run_directory, owners)
-    reason = location_problem(settings.hooks_directory, owners)
+    yield from _check_folder("state_directory", settings.state_directory)
+    yield from _check_folder("run_directory", settings.run_directory)
+    reason = location_problem(settings.hooks_directory)
     if reason is not None:
         yield Finding(ERROR, "hooks", settings.hooks_directory, reason)
     for key, group in (("control_group", settings.control_group), ("status_group", settings.status_group)):
@@ -34,18 +34,18 @@ def check_host(settings: Settings, owners: frozenset[int]) -> Iterator[Finding]:
         except KeyError:
             yield Finding(ERROR, key, group, f"there is no group {group}")
     for name, path in settings.gates.items():
-        reason = gate_problem(path, owners)
+        reason = gate_problem(path)
         if reason is not None:
             text = f"the gate {name} stays closed, because other users could open it: {reason}"
             yield Finding(ERROR, "gates", path, text)
-    yield from _check_metrics(settings, owners)
+    yield from _check_metrics(settings)
     versions = ["Python " + sys.version.split()[0], _version("requests", "requests"), _version("PyYAML", "yaml")]
     yield Finding(INFO, "libraries", sys.executable, ", ".join(versions))
 
 
-def _check_folder(key: str, folder: str, owners: frozenset[int]) -> Iterator[Finding]:
+def _check_folder(key: str, folder: str) -> Iterator[Finding]:
     there = nearest_existing(folder)
-    reason = location_problem(folder, owners)
+    reason = location_problem(folder)
     if reason is not None:
         yield Finding(ERROR, key, folder, reason)
     if not os.path.isdir(there):
@@ -62,7 +62,7 @@ def _check_folder(key: str, folder: str, owners: frozenset[int]) -> Iterator[Fin
         yield Finding(ERROR, key, there, "its file system has no room for another file (no inodes)")
 
 
-def _check_metrics(settings: Settings, owners: frozenset[int]) -> Iterator[Finding]:
+def _check_metrics(settings: Settings) -> Iterator[Finding]:
     for key, value in (("metrics_file", settings.metrics_file), ("metrics_address", settings.metrics_address)):
         if value and importlib.util.find_spec("prometheus_client") is None:
             text = f"{key} is set, but the Python library prometheus_client is not installed"
@@ -70,8 +70,8 @@ def _check_metrics(settings: Settings, owners: frozenset[int]) -> Iterator[Findi
     if not settings.metrics_file:
         return
     folder = os.path.dirname(settings.metrics_file)
-    obstacle = replacement_problem(folder, owners)
-    reason = permission_problem(folder, folder, owners)
+    obstacle = replacement_problem(folder)
+    reason = permission_problem(folder, folder)
     if not os.path.isdir(folder):
         yield Finding(ERROR, "metrics", folder, "the folder of metrics_file does not exist; create it")
     elif not os.access(folder, os.W_OK | os.X_OK):

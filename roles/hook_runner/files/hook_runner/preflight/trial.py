@@ -23,7 +23,7 @@ from hook_runner.hooks.systemd import Systemd
 from hook_runner.maintenance.hook_plan import HookPlan, Host, Next
 from hook_runner.maintenance.inputs import input_of
 from hook_runner.maintenance.record import EventRecord, Maintenance
-from hook_runner.permissions import location_problem, trusted_owners
+from hook_runner.permissions import location_problem
 from hook_runner.records import PREPARE, RECOVER, Cause
 
 # seconds between two checks for a signal, or for the end of the hook's time
@@ -103,7 +103,7 @@ def _run(settings: Settings, hook: Hook, number: int, input: bytes, variables: d
         signal.signal(signal_number, lambda signal_number, _frame: ended_early.append(signal_number))
     # if possible in the run directory: a hook's unit may not allow another one
     usual = settings.run_directory
-    is_usable = os.access(usual, os.W_OK | os.X_OK) and location_problem(usual, trusted_owners()) is None
+    is_usable = os.access(usual, os.W_OK | os.X_OK) and location_problem(usual) is None
     with tempfile.TemporaryDirectory(prefix="try-", dir=usual if is_usable else None) as folder:
         runs = HookRuns(folder, settings, systemd=systemd if systemd.has_units() else None)
         order = RunOrder(number, hook, input, variables, limit, settings.kill_after)

@@ -17,7 +17,7 @@ from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hooks
 from hook_runner.maintenance.machine import PHASES
 from hook_runner.maintenance.record import EventRecord, HookRun
-from hook_runner.permissions import replacement_problem, trusted_owners
+from hook_runner.permissions import replacement_problem
 from hook_runner.records import LOST, OPEN_STATES, PREPARE, RUN_STATES
 from hook_runner.reporting import metrics_server
 from hook_runner.reporting.history import affects_this_vm
@@ -183,7 +183,7 @@ class Metrics:
 def open_metrics(settings: Settings) -> Metrics | None:
     """Return the metrics, whose HTTP server answers already; None without any. The log gets a line for an error."""
     path, address = settings.metrics_file, settings.metrics_address
-    obstacle = replacement_problem(os.path.dirname(path), trusted_owners()) if path else None
+    obstacle = replacement_problem(os.path.dirname(path)) if path else None
     if obstacle is not None:
         log.error("metrics_file: nothing is written: %s", obstacle)
         path = ""

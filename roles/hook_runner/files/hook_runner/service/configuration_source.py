@@ -14,7 +14,6 @@ from azure_scheduled_events.timestamps import as_utc_text
 from hook_runner.config.settings import DEFAULTS, RESTART_ONLY_SETTINGS, ConfigError, config_problem, load_settings
 from hook_runner.hooks.discovery import Hooks, Skipped, discover_hooks
 from hook_runner.log import set_level
-from hook_runner.permissions import trusted_owners
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +50,7 @@ class Configuration:
         """
         stamp = _config_stamp(self._path)  # before it is read: a change while it is read counts as a later one
         try:
-            settings = load_settings(self._path, trusted_owners())
+            settings = load_settings(self._path, is_checked=True)
             if settings is DEFAULTS and not may_be_empty:
                 raise ConfigError(
                     "it is empty or missing, and an event is in progress; write it again, or restart the service to use"
@@ -78,7 +77,7 @@ class Configuration:
         return found
 
     def _discover(self) -> tuple[Hooks, Sequence[Skipped]]:
-        return discover_hooks(self.settings.hooks_directory, self.settings, trusted_owners())
+        return discover_hooks(self.settings.hooks_directory, self.settings)
 
     def as_data(self) -> dict[str, Any]:
         """Return for `status` what is in force, and how the disk differs from it.
@@ -106,7 +105,7 @@ class Configuration:
 
 def _config_stamp(path: str) -> tuple[object, ...]:
     """Return a value that changes with the configuration, and with whether it may be used."""
-    return (config_problem(path, trusted_owners()), *_stamp(path))
+    return (config_problem(path), *_stamp(path))
 
 
 def _stamps(hooks: Hooks) -> dict[str, tuple[object, ...]]:

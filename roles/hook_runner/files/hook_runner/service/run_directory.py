@@ -11,7 +11,7 @@ import os
 
 from azure_scheduled_events import durable_file
 from hook_runner.config.settings import ConfigError, Settings
-from hook_runner.permissions import location_problem, make_folder, trusted_owners
+from hook_runner.permissions import location_problem, make_folder
 from hook_runner.service.control_requests import ControlRequests
 from hook_runner.service.control_socket import NAME, STATUS_NAME, ControlSocket, remove_stale
 
@@ -41,10 +41,10 @@ class RunDirectory:
             OSError: it cannot be created.
         """
         for key, folder in (("run_directory", self.path), ("state_directory", self._settings.state_directory)):
-            reason = location_problem(folder, trusted_owners())
+            reason = location_problem(folder)
             if reason is not None:
                 raise ConfigError(f"{key}: the folder {folder} is not safe: {reason}")
-        make_folder(self.path, 0o755, trusted_owners())
+        make_folder(self.path, 0o755)
         path = os.path.join(self.path, "lock")
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if not durable_file.lock(descriptor):
