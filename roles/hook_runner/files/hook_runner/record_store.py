@@ -70,7 +70,7 @@ class RecordStore:
         read = partial(record_files.read, Maintenance)
         state = self._usable(STATE, partial(record_files.read, State)) or State()
         maintenance = self._usable(OPEN, read)
-        self.is_incomplete = OPEN in self._unusable or STALE in self._markers()
+        self.is_incomplete = OPEN in self._unusable or os.path.exists(self._path(STALE))
         newest = (self._usable(HISTORY, record_files.numbers) or [])[-1:]
         closed = [self._usable(name_of(number), read) for number in newest]
         self.last_number = max((each.last_number for each in (*closed, maintenance) if each is not None), default=0)
@@ -87,9 +87,7 @@ class RecordStore:
         self.tracker = Tracker([record.event for record in self.records.known], state.returned, state.gone)
 
     def write(self) -> bool:
-        """Write everything that is not on disk; return True if everything is then."""
-        if self.error is None and not self.records.has_changed:
-            return True
+        """Write everything; return True if it is on disk then."""
         try:
             self._write_all()
         except OSError as error:
@@ -206,12 +204,9 @@ class RecordStore:
         with contextlib.suppress(OSError):  # a read-only disk keeps the old name
             self._mark(STALE)
 
-    def _markers(self) -> list[str]:
-        return [name for name in (CLEAN, STALE) if os.path.exists(self._path(name))]
-
     def _mark(self, name: str) -> None:
         """Give the marker this name; create it if it is missing. Raises OSError."""
-        markers = self._markers()
+        markers = [each for each in (CLEAN, STALE) if os.path.exists(self._path(each))]
         if markers == [name]:
             return
         for each in markers:
