@@ -27,14 +27,7 @@ from hook_runner.maintenance.approvals import Answer, Approvals
 from hook_runner.maintenance.events import Events
 from hook_runner.maintenance.hook_plan import HookPlan, Host
 from hook_runner.maintenance.open_records import OpenRecords
-from hook_runner.maintenance.record import (
-    NO_EVENT,
-    ApprovalRequest,
-    EventRecord,
-    HookRun,
-    Maintenance,
-    Pause,
-)
+from hook_runner.maintenance.record import NO_EVENT, ApprovalRequest, EventRecord, HookRun, Maintenance, Pause
 from hook_runner.maintenance.runs import Runs
 from hook_runner.records import ACCEPTED, Cause
 
