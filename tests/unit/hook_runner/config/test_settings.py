@@ -15,14 +15,7 @@ from azure_scheduled_events.document import ScheduledEvent
 from hook_runner.config import settings as settings_file
 from hook_runner.config.listing import as_text, changed_keys, entries
 from hook_runner.config.removed_keys import REMOVED_KEYS
-from hook_runner.config.settings import (
-    KEYS,
-    LIMITS,
-    ConfigError,
-    HookSettings,
-    Settings,
-    load_settings,
-)
+from hook_runner.config.settings import KEYS, LIMITS, ConfigError, HookSettings, Settings, load_settings
 from support.daemon.documents import REFERENCE, quoted, rows
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

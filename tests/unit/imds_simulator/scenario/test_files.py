@@ -15,14 +15,7 @@ from imds_simulator.keys import Problems
 from imds_simulator.model import events as life
 from imds_simulator.model.simulation import Simulation
 from imds_simulator.model.world import World
-from imds_simulator.scenario.files import (
-    LIBRARY,
-    ScenarioError,
-    load_with_warnings,
-    schema,
-    shipped_names,
-    summary,
-)
+from imds_simulator.scenario.files import LIBRARY, ScenarioError, load_with_warnings, schema, shipped_names, summary
 from imds_simulator.scenario.knobs import Knobs, changed_knobs, describe_knobs
 from support.simulator.simulations import T0, parse, sequential_ids
 

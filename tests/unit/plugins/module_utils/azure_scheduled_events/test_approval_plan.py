@@ -17,9 +17,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_
     ApprovalCriteria,
     plan_approvals,
 )
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import (
-    Policy,
-)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.policy import Policy
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.receipts import (
     Receipts,
 )

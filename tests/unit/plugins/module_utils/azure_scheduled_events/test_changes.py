@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import (
-    changes,
-)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.changes import changes
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.document import (
     EventDocument,
     ScheduledEvent,

@@ -7,9 +7,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import (
-    ScheduledEvent,
-)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events import ScheduledEvent
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.conditions import (
     PolicyContext,
 )

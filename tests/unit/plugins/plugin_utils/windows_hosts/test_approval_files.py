@@ -8,9 +8,7 @@ import os
 
 import pytest
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
-from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.event_task import (
-    InvalidOptions,
-)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.event_task import InvalidOptions
 from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._windows_hosts.approval_files import (
     policy_of_host,
     receipts_of_host,
