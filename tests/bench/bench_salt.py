@@ -122,18 +122,10 @@ def main() -> None:
         for word, share in (("median", 0.5), ("p99", 0.99)):
             row(f"{what}, {word}, s", *(percentile(measured[name][index], share) for name in BEACONS), "%.2f")
     for what, taken in (("IMDS is well", healthy), ("IMDS hangs", hanging)):
-        row(
-            f"loop held each second, {what}, median, ms",
-            *(statistics.median(taken[name]) for name in BEACONS),
-            "%.2f",
-        )
+        row(f"loop held each second, {what}, median, ms", *(statistics.median(taken[name]) for name in BEACONS), "%.2f")
         row(f"loop held each second, {what}, max, ms", *(max(taken[name]) for name in BEACONS), "%.2f")
     row("CPU that it adds to an idle minion, s/h", *(spent[name] - spent["idle"] for name in BEACONS), "%.1f")
-    print_table(
-        f"The Salt beacon at 1 s ({events} events each)",
-        ["", "azure_events", "naive", "ratio"],
-        rows,
-    )
+    print_table(f"The Salt beacon at 1 s ({events} events each)", ["", "azure_events", "naive", "ratio"], rows)
     print(
         "naive sends one blocking requests.get in each call, with a timeout of 10 s. "
         "A minion without a beacon spends {:.0f} s/h.".format(spent["idle"])

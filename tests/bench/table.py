@@ -14,10 +14,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     for line in lines:
         print(
             "  ".join(
-                [
-                    line[0].ljust(widths[0]),
-                    *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:])),
-                ]
+                [line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:]))]
             ).rstrip()
         )
 

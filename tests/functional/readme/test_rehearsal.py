@@ -77,9 +77,6 @@ def test_rehearsal_needs_no_home_directory(folder: Path) -> None:
     page = ReportPage.of(checkout / ".cache" / "rehearsal.html")
     steps = [page.steps(vm) for vm in ("vm1", "vm2")]
     # one of the VMs approves for both
-    assert sorted(steps, key=len) == [
-        ["seen", "prepared", "recovered"],
-        ["seen", "prepared", "approved", "recovered"],
-    ]
+    assert sorted(steps, key=len) == [["seen", "prepared", "recovered"], ["seen", "prepared", "approved", "recovered"]]
     (interruption,) = [line for line in page.data["lines"] if line["what"] == "impact-start"]
     assert sorted(interruption["resources"]) == ["vm1", "vm2"]

@@ -168,8 +168,7 @@ def test_examples_of_event_approve_by_day(
     project, before = Project(tmp_path, azure), []
     project.write_drain_script(fails_on=failing)
     ran = project.run(
-        "event_approve",
-        at={"Approve the events that affect this VM only": lambda: before.append(project.approved())},
+        "event_approve", at={"Approve the events that affect this VM only": lambda: before.append(project.approved())}
     )
     failed = {host: counts["failed"] for host, counts in recap(ran).items()}
     assert failed == {"vm1": "vm1" in failing, "vm2": "vm2" in failing}, ran.stdout + ran.stderr

@@ -106,7 +106,7 @@ def test_mixed_play_with_defaults_delegation_and_no_log(
                         "approval.approved | length == 1",
                         "approval.diff.after.events.values() | list == ['approved']",
                     ]
-                },
+                }
             },
             task("event_info", {"resource_name": "secret"}, no_log=True),
             module_defaults={"group/azure_imds.scheduled_events.scheduled_events": {"endpoint": "{{ endpoint }}"}},

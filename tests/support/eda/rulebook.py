@@ -88,12 +88,7 @@ class Rulebook:
         lines = self.log().count("Waiting for events")
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command,
-                cwd=self._folder,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                self._command, cwd=self._folder, env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         wait_until(
             lambda: self.log().count("Waiting for events") > lines or self.has_ended(),

@@ -63,12 +63,7 @@ class RoleHost:
         first_run: the result of the first application of the role, for the test of that.
     """
 
-    def __init__(
-        self,
-        host: Host,
-        folder: Path,
-        hooks: Sequence[Mapping[str, str]] = HOOKS,
-    ) -> None:
+    def __init__(self, host: Host, folder: Path, hooks: Sequence[Mapping[str, str]] = HOOKS) -> None:
         self.host, self._hooks = host, list(hooks)
         self.first_run: Applied | None = None
         self._folder = folder / f"of-{host.name}"

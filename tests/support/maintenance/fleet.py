@@ -52,11 +52,7 @@ def flaky_connection(folder: Path, down: Path) -> dict[str, Any]:
     ssh.write_text(f'#!/bin/sh\nDOWN_FOLDER={down} exec {sys.executable} {program} "$@"\n')
     ssh.chmod(0o755)
     # with pipelining Ansible copies no files, which flaky_ssh.py does not support
-    return {
-        "ansible_connection": "ansible.builtin.ssh",
-        "ansible_ssh_executable": str(ssh),
-        "ansible_pipelining": True,
-    }
+    return {"ansible_connection": "ansible.builtin.ssh", "ansible_ssh_executable": str(ssh), "ansible_pipelining": True}
 
 
 class Fleet:

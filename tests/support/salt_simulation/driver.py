@@ -157,12 +157,7 @@ class Driver:
         self.poll(over)
 
     def prepare(
-        self,
-        *minions: str,
-        outcome: str = "prepared",
-        reason: str = "",
-        event_id: str = EVENT,
-        kind: str = "Reboot",
+        self, *minions: str, outcome: str = "prepared", reason: str = "", event_id: str = EVENT, kind: str = "Reboot"
     ) -> None:
         self.answer("prepare", {minion: done(outcome, reason, event_id, kind) for minion in minions})
 

@@ -68,10 +68,7 @@ def answers(folder: Path, line: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("line", "expected"),
-    [
-        ("", [1, False, [False, False], "Reboot", 1, None]),
-        (NEW, [0, True, [True, True], "Hibernate", 0, "Hibernate"]),
-    ],
+    [("", [1, False, [False, False], "Reboot", 1, None]), (NEW, [0, True, [True, True], "Hibernate", 0, "Hibernate"])],
     ids=["unknown", "known"],
 )
 def test_new_type_is_known_after_one_line(line: str, expected: list[Any], tmp_path: Path) -> None:

@@ -79,11 +79,9 @@ BY_NAME = {
         "# /srv/pillar/azure.sls": "tests/functional/readme/test_readme.py",
         "# /etc/salt/master.d/azure.conf": "tests/functional/readme/test_readme.py",
     },
-    "docs/simulator.md": {
-        "python3 -m imds_simulator --check pool.yaml": "tests/unit/imds_simulator/test_docs.py",
-    },
+    "docs/simulator.md": {"python3 -m imds_simulator --check pool.yaml": "tests/unit/imds_simulator/test_docs.py"},
     "docs/simulator/imds-address.md": {
-        "imds-simulator --scenario user-reboot --listen 169.254.169.254:80": IMDS_ADDRESS_TEST,
+        "imds-simulator --scenario user-reboot --listen 169.254.169.254:80": IMDS_ADDRESS_TEST
     },
     "docs/windows.md": {"maintain-windows.yml": "tests/functional/scenarios/test_windows_page.py"},
     "roles/maintenance/README.md": {
@@ -119,10 +117,10 @@ LEFT_OUT = {
     "docs/ready-hooks/log.md": {
         "/var/log/azure-events.jsonl {": (
             "the hosts have no logrotate; tests/system/ready_hooks/test_log.py renames the file as logrotate does"
-        ),
+        )
     },
     "docs/salt.md": {
-        "# on the Windows minion": "needs Windows; tests/system/windows/minion starts a minion and calls its functions",
+        "# on the Windows minion": "needs Windows; tests/system/windows/minion starts a minion and calls its functions"
     },
     "docs/simulator.md": {
         "pip install ./roles/imds_simulator/files": INSTALLS_WHEEL,
@@ -161,7 +159,7 @@ LEFT_OUT = {
     "roles/imds_simulator/README.md": {
         "imds_simulator_listen: 10.77.0.1:80": (
             "the addresses are the reader's; tests/system/recipes/conftest.py has one simulator for many hosts too"
-        ),
+        )
     },
     "roles/imds_simulator/files/README.md": {
         "imds-simulator --scenario live-migration": STARTED,
@@ -174,7 +172,7 @@ LEFT_OUT = {
         "pip install --no-deps azure_imds_simulator-0.1.0-py3-none-any.whl": INSTALLS_WHEEL,
     },
     "docs/helper.md": {
-        'New-Item -ItemType Directory "$env:ProgramData\\azure-scheduled-events"': "needs an administrator of Windows",
+        'New-Item -ItemType Directory "$env:ProgramData\\azure-scheduled-events"': "needs an administrator of Windows"
     },
 }
 

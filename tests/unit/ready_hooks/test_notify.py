@@ -239,12 +239,7 @@ def test_fill_keeps_the_type_of_a_whole_placeholder(given: str, expected: Value)
 
 @pytest.mark.parametrize(
     ("given", "expected"),
-    [
-        ('{"a": "{stage}"}', {"a": "{stage}"}),
-        ("[1]", [1]),
-        ("{event_type} here", "{event_type} here"),
-        ("12", "12"),
-    ],
+    [('{"a": "{stage}"}', {"a": "{stage}"}), ("[1]", [1]), ("{event_type} here", "{event_type} here"), ("12", "12")],
 )
 def test_body_reads_json_in_a_text(given: str, expected: Any) -> None:
     assert template.body(given) == expected

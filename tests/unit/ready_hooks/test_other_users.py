@@ -457,8 +457,7 @@ def endless_server(path: Path, answer: bytes) -> Iterator[None]:
 
 @pytest.mark.parametrize("answer", [b"x", b"\n"])
 @pytest.mark.parametrize(
-    ("use", "option", "more"),
-    [("haproxy", "socket", {"server": "web/web1"}), ("redis", "address", {"save": True})],
+    ("use", "option", "more"), [("haproxy", "socket", {"server": "web/web1"}), ("redis", "address", {"save": True})]
 )
 def test_answer_that_never_ends_does_not_stop_a_hook(
     host: Host, use: str, option: str, more: dict[str, Any], answer: bytes

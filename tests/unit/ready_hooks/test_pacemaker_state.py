@@ -142,11 +142,7 @@ def test_reasons_against_standby_name_the_limit(found: state.Cluster, votes: sta
 
 @pytest.mark.parametrize(
     ("online", "standby", "unclean", "count"),
-    [
-        ("true", "true", "false", 1),
-        ("false", "false", "false", 1),
-        ("false", "false", "true", 2),
-    ],
+    [("true", "true", "false", 1), ("false", "false", "false", 1), ("false", "false", "true", 2)],
 )
 def test_reasons_against_standby_without_a_usable_peer(online: str, standby: str, unclean: str, count: int) -> None:
     nodes = NODE.format("a", "true", "false", "false") + NODE.format("b", online, standby, unclean)

@@ -137,10 +137,7 @@ def fail_over(made: Lab, record: Record, most_pause: float = 1.0) -> None:
     clock = Clock()
     deadline = Deadline(10, clock, clock.sleep)
     run = Run("redis", {"most_pause": most_pause}, from_environment({}), deadline, record, dry_run=False)
-    with (
-        connected(made.at, deadline, None, None) as server,
-        connected(made.at, deadline, None, None) as sentinel,
-    ):
+    with connected(made.at, deadline, None, None) as server, connected(made.at, deadline, None, None) as sentinel:
         Failover(run, Server(server), Sentinel(sentinel, "mymaster")).fail_over()
 
 

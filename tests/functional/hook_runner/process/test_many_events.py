@@ -74,10 +74,7 @@ def efforts(harness: RunnerHarness, count: int) -> dict[str, int]:
         "appear": lambda: runner.observe(document),
         "stay": lambda: runner.observe(document),
         "tick": runner.tick,
-        "status": lambda: (
-            to_text({**to_data(runner, harness.health), **in_force}),
-            summary(runner, harness.health),
-        ),
+        "status": lambda: (to_text({**to_data(runner, harness.health), **in_force}), summary(runner, harness.health)),
         "metrics": lambda: metrics.update(0.0, runner, harness.health),
         # one document without them may be that of another backend
         "missing": lambda: runner.observe(EventDocument(2, ())),

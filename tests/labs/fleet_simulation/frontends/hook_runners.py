@@ -102,11 +102,7 @@ class HookRunners:
         kinds, vms = self._world.reads.known(key, host.name)
         # the daemon sends at once what it may
         self._words[host.name, key] = Word(
-            own=force,
-            others=release_others,
-            unknown=force,
-            kinds=frozenset(kinds) or None,
-            vms=vms,
+            own=force, others=release_others, unknown=force, kinds=frozenset(kinds) or None, vms=vms
         )
         runner = host.daemon.runner
         record = runner.records.find(key)
@@ -145,8 +141,7 @@ class Coordinated:
     def _approve_alone(self, host: Host, event_id: str) -> None:
         """Take the approval of a daemon whose VM is the only one of the event."""
         self._world.grounds = lambda vm, key: Grounds(
-            self._world.reads.of(vm),
-            lambda name, kind: name == vm and not host.ledger.unprepared(key, kind),
+            self._world.reads.of(vm), lambda name, kind: name == vm and not host.ledger.unprepared(key, kind)
         )
         self._world.approve(host.name, event_id)
 

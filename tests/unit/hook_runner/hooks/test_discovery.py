@@ -51,10 +51,7 @@ IGNORED = ".hidden 10-x~ 10-x.bak 10-x.dpkg-old 10-x.dpkg-dist 10-x.rpmnew 10-x.
 
 @pytest.mark.parametrize(
     ("names_of_files", "reason"),
-    [
-        (IGNORED.split(), SkipReason.IGNORED),
-        (["-rf", "a b", "a\nb", "ä", "a;b", "$(x)", "\udcff"], SkipReason.NAME),
-    ],
+    [(IGNORED.split(), SkipReason.IGNORED), (["-rf", "a b", "a\nb", "ä", "a;b", "$(x)", "\udcff"], SkipReason.NAME)],
 )
 def test_file_that_is_not_a_hook_is_skipped_and_reported(
     tmp_path: Path, names_of_files: list[str], reason: SkipReason

@@ -92,9 +92,7 @@ def test_a_refused_reload_keeps_what_is_in_force_and_says_why(disk: Disk) -> Non
 
 
 @pytest.mark.parametrize(
-    "content",
-    [b"", b"# all is gone\n", b"{}\n", None],
-    ids=["no bytes", "comments", "no key", "no file"],
+    "content", [b"", b"# all is gone\n", b"{}\n", None], ids=["no bytes", "comments", "no key", "no file"]
 )
 def test_empty_configuration_is_refused_while_an_event_is_in_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None

@@ -73,11 +73,7 @@ class Moved:
     """
 
     def __init__(
-        self,
-        says: Says,
-        takes: float = 0.0,
-        names: Sequence[dict[str, Any]] = (),
-        host_is_off: float = 0.0,
+        self, says: Says, takes: float = 0.0, names: Sequence[dict[str, Any]] = (), host_is_off: float = 0.0
     ) -> None:
         self.now = 0.0
         self._names = iter(names)

@@ -161,8 +161,7 @@ def test_null_is_shown_as_missing_and_further_members_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
-    [{"tags": "a:b;c:d:e"}, {"tagsList": [{"name": "a", "value": "b"}, {"name": "c", "value": "d:e"}]}],
+    "given", [{"tags": "a:b;c:d:e"}, {"tagsList": [{"name": "a", "value": "b"}, {"name": "c", "value": "d:e"}]}]
 )
 def test_tags_and_tags_list_agree(given: dict[str, Any]) -> None:
     compute = with_instance({"compute": given})["compute"]

@@ -24,13 +24,7 @@ BOTH, FIRST, LONGER = event("vm1", "vm2"), event("VM1"), event("vm10", "xvm1")
 
 
 @pytest.mark.parametrize(
-    "names, expected",
-    [
-        ("vm1", [BOTH, FIRST]),
-        ("vm", []),
-        (["vm2", "vm10"], [BOTH, LONGER]),
-        ([], []),
-    ],
+    "names, expected", [("vm1", [BOTH, FIRST]), ("vm", []), (["vm2", "vm10"], [BOTH, LONGER]), ([], [])]
 )
 def test_affecting_compares_whole_names_in_any_letter_case(names, expected):
     assert affecting([BOTH, FIRST, LONGER], names) == expected

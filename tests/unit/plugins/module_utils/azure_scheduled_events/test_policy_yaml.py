@@ -73,10 +73,7 @@ def test_a_file_is_read(tmp_path):
         ("rules:\n- hold: !!timestamp now\n", "p.yml:2: 'now' is not a valid value"),
         ("rules:\n- hold: 1" + ":59" * 300 + ".5\n", "p.yml:2: .* is not a valid value"),
         ("rules: " + "[" * 3000 + "]" * 3000, "p.yml: nested too deeply"),
-        (
-            "rules:\n- when: {api_version_min: 2020-13-45}\n",
-            "p.yml:2: '2020-13-45' is not a valid value",
-        ),
+        ("rules:\n- when: {api_version_min: 2020-13-45}\n", "p.yml:2: '2020-13-45' is not a valid value"),
     ],
 )
 def test_invalid_file_is_refused_with_file_line_and_key(text, complaint):

@@ -92,10 +92,7 @@ def test_preparation_counts_for_an_event_that_is_not_more_severe(done, needed, c
 
 
 urgencies = st.builds(
-    Urgency,
-    st.sampled_from(KINDS),
-    st.one_of(st.integers(-40, 200), st.floats(-1, 100)),
-    st.uuids().map(str),
+    Urgency, st.sampled_from(KINDS), st.one_of(st.integers(-40, 200), st.floats(-1, 100)), st.uuids().map(str)
 )
 
 

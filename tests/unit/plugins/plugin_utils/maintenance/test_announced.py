@@ -128,14 +128,7 @@ def test_event_of_maintenance_ended_is_not_listed():
 
 
 @pytest.mark.parametrize(
-    "entries",
-    [
-        "x",
-        [{}],
-        [{"event": None}],
-        [change(other_events={})],
-        [dict(EVENT, resources="vm1")],
-    ],
+    "entries", ["x", [{}], [{"event": None}], [change(other_events={})], [dict(EVENT, resources="vm1")]]
 )
 def test_unusable_entry_is_an_error_with_a_remedy(entries):
     with pytest.raises(ValueError, match=r"^maintenance_announced(\[0\])?: .*; pass "):
