@@ -74,6 +74,12 @@ def test_refusal_after_a_promotion_that_may_take_effect_starts_no_primary(
     assert not (tmp_path / "units").exists()
 
 
+def test_dry_run_that_continues_a_switchover_promotes_nothing(pair: Pair, record: Record) -> None:
+    pair.run.dry_run = True
+    Switchover(pair, data_in(Phase.PROMOTING)).promote()
+    assert record.load() is None
+
+
 class SlowCheckpoint(Clock):
     """A clock by which the checkpoint takes 55 seconds."""
 

@@ -50,9 +50,6 @@ class Rejoin:
         if not switchover.has_everything(self._data["checkpoint"]):
             remedy = "find out which server has the latest writes, and promote that one"
             raise HookError(self._other.title, "it does not have the last records of this server any more", remedy)
-        if self._run.dry_run:
-            self._run.say(f"would promote {self._other.title}")
-            return
         switchover.promote()
 
     def _rejoin(self, own: State) -> None:

@@ -95,6 +95,9 @@ class Switchover:
 
     def promote(self) -> None:
         """Promote the other server, which has all records, and wait until it takes writes. Raises HookError."""
+        if self._run.dry_run:
+            self._run.say(f"would promote {self._other.title}")
+            return
         is_first = self._data["phase"] == Phase.STOPPING
         self._enter(Phase.PROMOTING)
         self._run.say(f"promote {self._other.title}")
