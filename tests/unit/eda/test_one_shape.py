@@ -48,13 +48,13 @@ LISTED = {
     "DurationInSeconds": 9,
 }
 
-# the other members are of any value that their types allow
+# the other members are of any value that their types allow; known values have their usual spelling
 EVENTS = st.builds(
     ScheduledEvent,
     event_id=st.text().filter(str.strip),
     not_before=st.none() | st.datetimes(timezones=st.just(timezone.utc)),
     duration=st.none() | st.integers(0, 10**6).map(lambda seconds: timedelta(seconds=seconds)),
-)
+).map(lambda event: ScheduledEvent.from_json(event.as_dict()))
 
 
 def read(delivery: Any) -> dict[str, Any]:
