@@ -123,8 +123,8 @@ ansible_facts:
           sample: true
 """
 
-from ..module_utils._event_module import run_task
-from ..module_utils._event_tasks.facts import EVENT_FACTS
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import run_task
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.facts import EVENT_FACTS
 
 
 def main() -> None:

@@ -148,8 +148,8 @@ imds_error:
       sample: true
 """
 
-from ..module_utils._event_module import run_task
-from ..module_utils._event_tasks.info import EVENT_INFO
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import run_task
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.info import EVENT_INFO
 
 
 def main() -> None:

@@ -136,8 +136,8 @@ imds_error:
     retryable: true
 """
 
-from ..module_utils._event_module import run_task
-from ..module_utils._event_tasks.wait import EVENT_WAIT
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import run_task
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.wait import EVENT_WAIT
 
 
 def main() -> None:

@@ -265,8 +265,7 @@ import typing as t
 from functools import partial
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ..module_utils._hook_runner_status import (
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._hook_runner_status import (
     NO_ANSWER_STATE,
     NOT_INSTALLED_STATE,
     RUNNING,
@@ -277,7 +276,10 @@ from ..module_utils._hook_runner_status import (
     parse_others,
     parse_status,
 )
-from ..module_utils.azure_scheduled_events.options import parse_option, parse_seconds
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.options import (
+    parse_option,
+    parse_seconds,
+)
 
 _UNKNOWN: dict[str, t.Any] = dict(
     version=None,

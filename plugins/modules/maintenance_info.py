@@ -114,13 +114,27 @@ note:
 
 import typing as t
 
-from ..module_utils._event_module import event_module, parse_selection
-from ..module_utils._maintenance_module import NOTES, WITHIN, note_file
-from ..module_utils._maintenance_watch import is_due, read_expected
-from ..module_utils.azure_scheduled_events.boot import boot_id
-from ..module_utils.azure_scheduled_events.errors import ImdsError
-from ..module_utils.azure_scheduled_events.identity import fault_domain_of
-from ..module_utils.azure_scheduled_events.timestamps import as_utc_text
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
+    event_module,
+    parse_selection,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_module import (
+    NOTES,
+    WITHIN,
+    note_file,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import (
+    is_due,
+    read_expected,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.boot import boot_id
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.identity import (
+    fault_domain_of,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.timestamps import (
+    as_utc_text,
+)
 
 
 def main() -> None:

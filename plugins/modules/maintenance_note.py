@@ -116,11 +116,16 @@ found:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ..module_utils._maintenance_module import note_file
-from ..module_utils._maintenance_note import Note
-from ..module_utils._maintenance_note_states import NOTE_OPTIONS, set_note
-from ..module_utils._maintenance_watch import RECOVER, processes_of
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_module import note_file
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import Note
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note_states import (
+    NOTE_OPTIONS,
+    set_note,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import (
+    RECOVER,
+    processes_of,
+)
 
 # seconds to wait for commands of an earlier recovery, which would undo the next preparation
 COMMANDS_TIMEOUT = 30

@@ -136,14 +136,33 @@ elapsed:
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-
-from ..module_utils._event_module import end, event_module, parse_selection
-from ..module_utils._event_tasks.event_task import EventCall, failure
-from ..module_utils._maintenance_module import NOTES, WITHIN, note_file
-from ..module_utils._maintenance_note import Note, NoteFile, describe_note, run_of
-from ..module_utils._maintenance_watch import PREPARE, MaintenanceWatch, processes_of
-from ..module_utils.azure_scheduled_events.errors import ImdsError
-from ..module_utils.azure_scheduled_events.waiting import wait_for
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_module import (
+    end,
+    event_module,
+    parse_selection,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._event_tasks.event_task import (
+    EventCall,
+    failure,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_module import (
+    NOTES,
+    WITHIN,
+    note_file,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import (
+    Note,
+    NoteFile,
+    describe_note,
+    run_of,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import (
+    PREPARE,
+    MaintenanceWatch,
+    processes_of,
+)
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.errors import ImdsError
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils.azure_scheduled_events.waiting import wait_for
 
 
 def wait_with(module: AnsibleModule, call: EventCall, notes: NoteFile) -> dict[str, t.Any]:
