@@ -35,8 +35,6 @@ FACTS = f"""
 - ansible.builtin.set_fact:
     cacheable: true
     maintenance_approve_by: module
-    maintenance_announced: [5]
-    maintenance_removed_after: x
     maintenance_arm_endpoint: http://127.0.0.1:9
     maintenance_arm_resource_id: {VMS}vm9
     id: {VMS}vm9
