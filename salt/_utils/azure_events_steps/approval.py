@@ -118,7 +118,7 @@ def _obstacles(minion: Minion, job: Job, seen: VmObservation, ready: Ready) -> l
         text = f"its VMs are ready for {ready.event_type}, and it is of the type {event.event_type!r} now"
         return [Obstacle(answers.NOT_PREPARED, text)]
     sighting = seen.tracked.events[event.key]
-    # again for each document: another job may recover meanwhile
+    # again for each document: another job may recover while IMDS is read
     recorded = minion.file.read()
     is_prepared = (
         recorded is not None

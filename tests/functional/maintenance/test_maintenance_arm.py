@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from support.daemon.hook_scripts import write_program
 from support.maintenance.control_plane import (
     TOKEN,
     VMS,
@@ -39,6 +40,8 @@ FACTS = f"""
     maintenance_arm_resource_id: {VMS}vm9
     id: {VMS}vm9
 """
+# a result whose facts would be the report of all hosts
+LIE = '{"changed": false, "ansible_facts": {"maintenance__coordination": {"x": 1}}}'
 # of a host to which no connection is possible
 DOWN = {
     "ansible_connection": "ansible.builtin.ssh",
@@ -65,8 +68,9 @@ def test_two_events_are_approved_once_each_and_the_token_is_not_shown(trio: Simu
     fleet = fleet_by_arm(trio, tmp_path, vm1={"maintenance_announced": [forged]})
     playbook = printed_playbook(fleet, "arm.yml")
     # nor do facts, which any result of a module on a host may have
+    lie = write_program(tmp_path / "library" / "lie", f"#!/bin/sh\necho '{LIE}'\n")
     with (tmp_path / "drain.yml").open("a") as tasks:
-        tasks.write(FACTS)
+        tasks.write(f"{FACTS}- {lie.name}:\n")
     ran = fleet.hosts.playbook(playbook, None, "-vvv", at={WAIT: fleet.start_and_end_events})
     assert ran.returncode == 0, ran.stdout
     assert sorted((line["by"], line["vm"], line["status"]) for line in fleet.approvals()) == [

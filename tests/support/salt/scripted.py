@@ -26,12 +26,12 @@ class ScriptedImds(WebServer):
         self.asked = 0
         self.approved: list[str] = []
         # done before each answer
-        self.meanwhile: Callable[[], object] = lambda: None
+        self.before_answer: Callable[[], object] = lambda: None
         # status of the answers to approvals
         self.refuses = 200
 
     def _answer(self, request: Request) -> Answer:
-        self.meanwhile()
+        self.before_answer()
         if request.method == "POST":
             self.approved += [one["EventId"] for one in request.json["StartRequests"]]
             return as_json(self.refuses, {"error": "refused"} if self.refuses != 200 else {})

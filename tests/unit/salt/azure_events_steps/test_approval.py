@@ -125,7 +125,7 @@ def test_one_document_that_names_this_vm_alone_releases_no_other(tmp_path: Path,
 
 
 def test_recovery_while_imds_is_read_withholds_the_approval(prepared: StepsMinion, scripted: ScriptedImds) -> None:
-    scripted.meanwhile = lambda: prepared.record.unlink(missing_ok=True)
+    scripted.before_answer = lambda: prepared.record.unlink(missing_ok=True)
     assert prepared.approve("A", "vm1", "vm2") == "not_prepared" and scripted.approved == []
 
 

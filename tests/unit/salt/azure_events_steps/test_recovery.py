@@ -107,7 +107,7 @@ def test_event_that_came_back_while_imds_was_read_is_not_over(tmp_path: Path, sc
     minion.prepare("A")
     # as after a recovery and another preparation
     returned = minion.record.read_text().replace('"returned": false', '"returned": true')
-    scripted.meanwhile = lambda: minion.record.write_text(returned)
+    scripted.before_answer = lambda: minion.record.write_text(returned)
     scripted.next = [[], [], [], listed]
     assert minion.recover("A") == "still_listed" and len(minion.ran) == 1
 
