@@ -159,6 +159,12 @@ def test_event_is_less_severe_only_after_documents_that_span_the_time():
     assert [each.doubt for each in seen] == [False, True, False, True, True, False]
 
 
+def test_advice_is_less_severe_and_an_unknown_type_is_shown_at_once():
+    after = [event()._replace(event_type=kind) for kind in ("SpotRebalanceRecommendation", "Hibernate")]
+    seen = [Tracker([event()]).observe(document(0, each)) for each in after]
+    assert [each.events["a"].event.event_type for each in seen] == ["Reboot", "Hibernate"]
+
+
 def test_what_comes_back_is_new_and_its_next_absence_has_to_last():
     tracker = Tracker()
     tracker.observe(document(0, event(status="Started")))
