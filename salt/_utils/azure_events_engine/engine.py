@@ -255,6 +255,9 @@ class MaintenanceEngine:
     def _execute(self, action: Action) -> list[Input]:
         if isinstance(action, PublishJob):
             try:
+                if action.function == "approve_prepared" and self.state.unwritten:
+                    # what the same step changed is not on the disk
+                    raise PublishError(self.state.unwritten)
                 job_id = self._ports.publish(action.function, action.minions, action.kwargs)
             except PublishError as error:
                 log.error("azure_events: a job for %d minions could not be published: %s", len(action.minions), error)

@@ -241,6 +241,18 @@ def test_nothing_is_approved_while_the_file_cannot_be_written(site: Site) -> Non
     assert reply["problem"] == ""
 
 
+def test_approval_is_not_sent_if_its_own_step_is_the_first_that_cannot_be_written(site: Site) -> None:
+    site.give_return("vm1", status("vm1", event("vm1")))
+    site.path.unlink()
+    site.path.mkdir()
+    site.store.close()
+    site.give_return("vm1", done("prepared"))
+    assert "approve_prepared" not in site.ports.functions("vm1")
+    site.path.rmdir()
+    site.wait(12)
+    assert site.ports.functions("vm1").count("approve_prepared") == 1
+
+
 def test_request_that_cannot_be_written_is_answered_with_the_problem(site: Site) -> None:
     site.path.unlink()
     site.path.mkdir()
