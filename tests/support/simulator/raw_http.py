@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import socket
@@ -45,13 +46,10 @@ def send_requests(
     address = (source, 0) if source else None
     connection = http.client.HTTPConnection(urlsplit(endpoint).netloc, timeout=60, source_address=address)
     responses = []
-    try:
+    with contextlib.closing(connection):
         for _each in range(count):
             connection.request(method, path, body=body, headers=dict(headers))
-            response = connection.getresponse()
-            responses.append(Response(response.status, response.headers, response.read()))
-    finally:
-        connection.close()
+            responses.append(_whole(connection.getresponse()))
     return responses
 
 
@@ -64,12 +62,7 @@ def send_raw(endpoint: str, data: bytes = b"") -> bytes:
     """Send ``data`` and return all bytes until the server closes the connection. Raises OSError."""
     with connect(endpoint) as connection:
         connection.sendall(data or request_bytes())
-        parts: list[bytes] = []
-        while True:
-            part = connection.recv(65536)
-            if not part:
-                return b"".join(parts)
-            parts.append(part)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
 def connect(endpoint: str, timeout: float = 60.0) -> socket.socket:
@@ -83,14 +76,12 @@ def request_bytes(path: str = EVENTS, more: str = "Connection: close\r\n") -> by
     return (f"GET {path} HTTP/1.1\r\nHost: 169.254.169.254\r\nMetadata: true\r\n{more}\r\n").encode()
 
 
-def read_response(connection: socket.socket) -> bytes:
-    """Read one complete response from a connection that stays open."""
-    received = b""
-    while True:
-        head, blank, body = received.partition(b"\r\n\r\n")
-        length = head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]
-        if blank and len(body) >= int(length or 0):
-            return received
-        part = connection.recv(65536)
-        assert part, f"the connection closed after {received!r}"
-        received += part
+def read_response(connection: socket.socket) -> Response:
+    """Read one response from a connection that stays open."""
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    return _whole(response)
+
+
+def _whole(response: http.client.HTTPResponse) -> Response:
+    return Response(response.status, response.headers, response.read())

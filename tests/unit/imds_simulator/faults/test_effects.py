@@ -7,8 +7,8 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from email.utils import parsedate_to_datetime
 
 import pytest
@@ -163,16 +163,14 @@ def test_fault_hang_ignores_clients_that_disconnect_and_other_requests(sim, inje
 @pytest.mark.parametrize("kind, window", [("slow-first-answer", {}), ("delay", {"requests": 1})])
 def test_fault_delay_waits_for_simulated_time(sim, inject, vm1, kind, window):
     inject(kind, delay="2m", **window)
-    got = []
-    thread = threading.Thread(target=lambda: got.append(send_request(vm1).status))
-    thread.start()
-    wait_until(lambda: any(fault["seen"] for fault in sim.get("/faults")["faults"]))
-    assert send_request(vm1).status == 200  # the second request is not slow
-    sim.advance(119)
-    assert got == []
-    sim.advance(1)
-    thread.join(60)
-    assert got == [200]
+    with ThreadPoolExecutor() as threads:
+        slow = threads.submit(send_request, vm1)
+        wait_until(lambda: any(fault["seen"] for fault in sim.get("/faults")["faults"]))
+        assert send_request(vm1).status == 200  # the second request is not slow
+        sim.advance(119)
+        assert not slow.done()
+        sim.advance(1)
+        assert slow.result(60).status == 200
 
 
 def test_service_acts_before_a_lost_answer_only(sim, inject, vm1):
@@ -201,7 +199,7 @@ def test_fault_close_idle_closes_a_kept_connection(sim, inject, vm1):
     with connect(vm1) as connection:
         connection.sendall(request_bytes(more=""))
         answer = read_response(connection)
-        assert answer.startswith(b"HTTP/1.1 200") and b"Connection: close" not in answer
+        assert answer.status == 200 and answer.headers["Connection"] != "close"
         sim.advance(89)
         connection.settimeout(0.1)
         with pytest.raises(socket.timeout):
@@ -214,7 +212,7 @@ def test_fault_close_idle_closes_a_kept_connection(sim, inject, vm1):
 def test_fault_refuse_closes_the_socket_for_its_window(sim, inject, vm1):
     with connect(vm1) as kept:
         kept.sendall(request_bytes(more=""))
-        assert read_response(kept)
+        assert read_response(kept).status == 200
         inject("refuse", vm="vm1", **{"for": 60})
         with pytest.raises(ConnectionRefusedError):
             connect(vm1)

@@ -122,13 +122,6 @@ def test_request_first_of_a_scope_enables_it_for_all():
     assert [record_request(simulation, vm, 0) for vm in ("vm1", "vm2", "a", "b")] == [True, False, True, True]
 
 
-def test_enable_delay_is_simulated_time():
-    simulation = make_simulation(knobs={"enable_delay": "2m"}, speed=60)
-    record_request(simulation, "vm1", 5)
-    scope = simulation.world.scope_for(simulation.world.vms["vm1"])
-    assert [simulation.world.is_enabled(scope, T0 + now) for now in (6.9, 7)] == [False, True]
-
-
 def test_events_delay_hides_events_and_keeps_the_incarnation():
     simulation = make_simulation(FREEZE, {**FREEZE, "name": "later", "at": 100}, knobs={"events_delay": "5m"})
     record_request(simulation, "vm1", 0)
