@@ -5,32 +5,30 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 
 import pytest
 
 
 def _can_create_namespaces() -> bool:
-    program = "import os; os.unshare(os.CLONE_NEWNET)" if sys.version_info >= (3, 12) else None
-    command = [sys.executable, "-c", program] if program else ["unshare", "--user", "--net", "true"]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    # root may need no user namespace, others do
+    script = "unshare --net true || unshare --user --net true"
+    return subprocess.run(script, shell=True, capture_output=True, check=False).returncode == 0
 
 
 NEEDS_NAMESPACES = pytest.mark.skipif(not _can_create_namespaces(), reason="the kernel permits no namespace here")
-# reads the document of the VM at the true address, the control API, and describes the process
+# asks the VMs for their names by the addresses in the environment, asks the control API, and describes the process
 CLIENT = """
-import json, os, sys, urllib.request, urllib.error
+import json, os, urllib.request
 direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 def get(url):
-    try:
-        return json.load(direct.open(urllib.request.Request(url, headers={"Metadata": "true"}), timeout=60))
-    except urllib.error.URLError as error:
-        return error.reason.errno
+    return json.load(direct.open(urllib.request.Request(url, headers={"Metadata": "true"}), timeout=60))
 def name(url):
     return get(url + "/metadata/instance/compute?api-version=2021-02-01")["name"]
 open("made", "w").close()
 print(json.dumps({
-    "vm": name("http://169.254.169.254"),
+    "variables": sorted(name for name in os.environ if name.startswith("IMDS_SIMULATOR_")),
+    "endpoint": os.environ["IMDS_SIMULATOR_ENDPOINT"],
+    "vm": name(os.environ["IMDS_SIMULATOR_ENDPOINT"]),
     "endpoints": {vm: name(url) for vm, url in json.loads(os.environ["IMDS_SIMULATOR_ENDPOINTS"]).items()},
     "control": get(os.environ["IMDS_SIMULATOR_CONTROL"] + "/health")["ok"],
     "user": os.getuid(),

@@ -18,8 +18,6 @@ import pytest
 
 from imds_simulator.namespace.messages import Failure, Step
 from imds_simulator.namespace.outside import refused_namespace
-from imds_simulator.scenario.groups import Address
-from imds_simulator.server.listeners import bind_advice
 from support import simulator_process
 from support.other_user import USER
 from support.simulator.at_imds_address import ANSWER_PER_LINE, CLIENT, NEEDS_NAMESPACES, next_answer
@@ -33,17 +31,6 @@ NO_SECOND_INTERRUPT = (
     "import sys; from imds_simulator.cli import running; running._SECOND_INTERRUPT = 3600\n"
     "from imds_simulator.__main__ import main; sys.exit(main())",
 )
-CHILD = """
-import json, os, urllib.request
-prefix = "IMDS_SIMULATOR_"
-print(*sorted(name[len(prefix):] for name in os.environ if name.startswith(prefix)))
-endpoints = json.loads(os.environ["IMDS_SIMULATOR_ENDPOINTS"])
-assert list(endpoints) == ["vm1", "vm2"] and endpoints["vm1"] == os.environ["IMDS_SIMULATOR_ENDPOINT"]
-url = endpoints["vm2"] + "/metadata/scheduledevents?api-version=2020-07-01"
-request = urllib.request.Request(url, headers={"Metadata": "true"})
-print(json.load(urllib.request.urlopen(request))["DocumentIncarnation"])
-print(json.load(urllib.request.urlopen(os.environ["IMDS_SIMULATOR_CONTROL"] + "/health"))["ok"])
-"""
 COUNT_INTERRUPTS = """
 import os, signal, sys, time
 counted = []
@@ -61,12 +48,16 @@ def execute(*arguments, **variables):
     return simulator_process.run("exec", *arguments, env={**simulator_process.environment(), **variables})
 
 
-def test_command_has_the_addresses_and_not_the_options_of_its_simulator():
+def test_command_has_the_addresses_and_not_the_options_of_its_simulator(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     options = {"SCENARIO": "live-migration", "CLOCK": "manual", "LISTEN": "127.0.0.1:0", "CONTROL": "127.0.0.1:0"}
     variables = {f"IMDS_SIMULATOR_{name}": value for name, value in options.items()}
-    done = execute("--", sys.executable, "-c", CHILD, **variables)
-    assert (done.returncode, done.stdout) == (0, "CONTROL ENDPOINT ENDPOINTS\n1\nTrue\n"), done.stderr
-    assert "control http://" in done.stderr
+    done = execute("--", sys.executable, "-c", CLIENT, **variables)
+    assert done.returncode == 0 and "control http://" in done.stderr, done.stderr
+    found = json.loads(done.stdout)
+    assert found["variables"] == [f"IMDS_SIMULATOR_{name}" for name in ("CONTROL", "ENDPOINT", "ENDPOINTS")]
+    assert (found["vm"], found["control"]) == ("vm1", True)
+    assert list(found["endpoints"].items()) == [("vm1", "vm1"), ("vm2", "vm2")]
 
 
 @pytest.mark.parametrize("verb", [IN_THIS_NETWORK, AT_IMDS_ADDRESS, JOINED])
@@ -130,7 +121,7 @@ def test_command_reaches_the_chosen_vm_at_the_true_address_and_the_others_as_out
     done = execute(*options, "--", sys.executable, "-c", CLIENT)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["vm"] == "vm2"
+    assert (found["endpoint"], found["vm"]) == ("http://169.254.169.254", "vm2")
     assert found["endpoints"] == {"vm1": "vm1", "vm2": "vm2"}
     assert (found["control"], found["user"], found["networks"]) == (True, os.getuid(), ["lo"])
     assert "169.254.169.254" in found["address"]
@@ -196,8 +187,3 @@ def test_the_settings_that_forbid_a_namespace_are_named():
     failure = Failure(Step.MAP_USER.value, 1, "Operation not permitted")
     assert "apparmor_restrict_unprivileged_userns is 1" in str(refused_namespace(failure, settings.get))
     assert "seccomp" in str(refused_namespace(failure, {}.get))
-
-
-def test_an_address_that_cannot_be_used_comes_with_advice():
-    assert "ip_unprivileged_port_start=80" in bind_advice(Address("127.0.0.1", 80), 13)
-    assert "ip address add fd00::1/128 dev lo" in bind_advice(Address("fd00::1", 80), 99)

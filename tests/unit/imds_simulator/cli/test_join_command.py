@@ -63,7 +63,8 @@ def test_a_user_without_rights_runs_a_command_at_the_address_of_its_vm(start_pro
     done = call("--", python, "-c", CLIENT)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert (found["vm"], found["endpoints"], found["control"]) == ("web_2", {"web_2": "web_2"}, True)
+    assert (found["endpoint"], found["control"]) == ("http://169.254.169.254", True)
+    assert (found["vm"], found["endpoints"]) == ("web_2", {"web_2": "web_2"})
     assert (found["user"], found["networks"]) == (USER, ["lo"])
     note = call("--", python, "-m", "imds_simulator", "note", "web_2", "prepared")
     assert json.loads(note.stdout)["what"] == "prepared", note.stderr

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
 import signal
@@ -14,7 +15,7 @@ import time
 import pytest
 
 from imds_simulator.scenario.groups import Address
-from imds_simulator.server.listeners import CannotListen, bind
+from imds_simulator.server.listeners import CannotListen, bind, bind_advice
 from support import simulator_process
 from support.simulator.raw_http import connect, request_bytes, send_request, send_requests
 from support.wait import wait_until
@@ -143,9 +144,11 @@ def test_address_in_use_is_one_line_and_exit_2(option, call):
     assert f"ss -ltnp 'sport = :{port}'" in problem
 
 
-def test_address_that_is_not_that_of_this_machine_comes_with_advice(call):
+def test_address_that_cannot_be_used_comes_with_advice(call):
     done = call(*FREE, "--listen", "169.254.169.254:8169")
     assert done.code == 2 and "ip address add 169.254.169.254/32 dev lo" in done.err
+    assert "ip address add fd00::1/128 dev lo" in bind_advice(Address("fd00::1", 80), errno.EADDRNOTAVAIL)
+    assert "ip_unprivileged_port_start=80" in bind_advice(Address("127.0.0.1", 80), errno.EACCES)
 
 
 def test_address_without_a_free_descriptor_is_named():
