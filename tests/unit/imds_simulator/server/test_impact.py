@@ -4,13 +4,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 import tracemalloc
 
-from imds_simulator.model.events import Occurrence
-from imds_simulator.scenario.plans import Commands, ImpactCommands
-from imds_simulator.server.impact import Impact
 from imds_simulator.testing import Simulator
 from support.simulator.raw_http import send_request
 from support.wait import wait_until
@@ -72,20 +68,14 @@ def test_impact_commands_are_logged_and_never_block(start_simulator, tmp_path):
     assert time.monotonic() - began < STOP_LIMIT
 
 
-def test_impact_command_with_much_output_needs_little_memory():
-    async def run():
-        logged = asyncio.get_running_loop().create_future()
-        commands = ImpactCommands(freeze=Commands(start=("sh", "-c", f"head -c {MUCH_OUTPUT} /dev/zero; echo end")))
-        impact = Impact(commands, lambda _what, **fields: logged.set_result(fields))
-        detail = {"type": "Freeze", "resources": ["vm1"]}
-        impact.run_for(Occurrence(0.0, "impact-start", "web", "e", "id", detail))
-        return await logged
-
+def test_impact_command_with_much_output_needs_little_memory(start_simulator, tmp_path):
+    scenario = impact(tmp_path, Freeze={"start": ["sh", "-c", f"head -c {MUCH_OUTPUT} /dev/zero; echo end"]})
     tracemalloc.start()
     try:
-        line = asyncio.run(run())
+        lines = wait_for_lines(start_simulator(scenario), 2)
         _present, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert (line["status"], len(line["output"]), line["output"][-5:]) == (0, 4096, "\0end\n")
+    for line in lines:
+        assert (line["status"], len(line["output"]), line["output"][-5:]) == (0, 4096, "\0end\n")
     assert peak < MUCH_OUTPUT / 4
