@@ -17,6 +17,8 @@ from imds_simulator.testing import ControlError, ScenarioError, Simulator
 from support import simulator_process
 from support.simulator.raw_http import approve, send_request
 
+pytest_plugins = ["pytester"]
+WITH_FIXTURE = ("-p", "imds_simulator.pytest_plugin", "--strict-markers")
 TEXT = """
 groups: {web: {vms: {first: , second: }}}
 events: [{name: patch, type: Freeze, resources: [first], at: 2126-01-01T00:00:00Z}]
@@ -136,25 +138,19 @@ def test_wrong_arguments_and_an_address_in_use_are_errors_of_the_test():
             Simulator({"groups": {"web": {"vms": {"vm1": {"listen": listen}}}}}).__enter__()
 
 
-def run_pytest(folder, text):
-    """Return the output of pytest for a file with this text."""
-    (folder / "test_it.py").write_text(text)
-    command = [sys.executable, "-m", "pytest", "-p", "imds_simulator.pytest_plugin", "--strict-markers"]
-    return subprocess.run(
-        command, cwd=folder, env=simulator_process.environment(), stdout=subprocess.PIPE, text=True, check=False
-    ).stdout
+def test_fixture_has_the_arguments_of_the_nearest_marker(pytester):
+    pytester.makepyfile(OF_FIXTURE)
+    pytester.runpytest(*WITH_FIXTURE).assert_outcomes(passed=2)
 
 
-def test_fixture_has_the_arguments_of_the_nearest_marker(tmp_path):
-    assert "2 passed" in run_pytest(tmp_path, OF_FIXTURE)
-
-
-def test_wrong_marker_is_an_error_of_one_line(tmp_path):
-    printed = run_pytest(tmp_path, WRONG_MARKERS)
-    shown = [line for line in printed.splitlines() if line.startswith("marker imds_simulator: ")]
-    assert "2 errors" in printed and len(shown) == 2
+def test_wrong_marker_is_an_error_of_one_line(pytester):
+    pytester.makepyfile(WRONG_MARKERS)
+    ran = pytester.runpytest(*WITH_FIXTURE)
+    ran.assert_outcomes(errors=2)
+    shown = [line for line in ran.outlines if line.startswith("marker imds_simulator: ")]
+    assert len(shown) == 2
     assert "unexpected keyword argument 'clok'" in shown[0] and "did you mean user-reboot" in shown[1]
-    assert not any(word in printed for word in ("testing.py", "pytest_plugin.py", "Error"))
+    assert not any(word in str(ran.stdout) for word in ("testing.py", "pytest_plugin.py", "Error"))
 
 
 def test_it_starts_without_pytest_and_without_modules_that_windows_lacks():

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 
 from imds_simulator.recording.recorder import Clock, Recorder
 from imds_simulator.recording.recording_file import Unusable, key_file, open_recording
@@ -26,12 +25,11 @@ from imds_simulator.testing import Simulator
 from support import simulator_process
 from support.ready_hooks.web_server import Answer, WebServer
 from support.repository import REPOSITORY
-from support.simulator.raw_http import send_raw
+from support.simulator.raw_http import send_raw, send_request
 from support.simulator_process import PACKAGE_ROOT
 from support.wait import wait_until
 
 TEXT = (REPOSITORY / "docs/simulator/recordings.md").read_text(encoding="utf-8")
-EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
 NAME = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
 DISK = {"name": "sharky-disk", "lun": "0", "managedDisk": {"id": "/subscriptions/s/x/sharky"}, "vhd": {"uri": "hush"}}
 COMPUTE = {
@@ -262,9 +260,9 @@ def test_file_that_is_no_recording_is_refused_unchanged(
 # -- docs/simulator/recordings.md
 
 
-def command_of_page(language: str) -> list[str]:
-    (found,) = re.findall(rf"```{language}\n(?:\$ )?python3 (.*)", TEXT)
-    return [sys.executable, *("1s" if word == "1h" else word for word in found.split())]
+def words_of_page(language: str) -> list[str]:
+    (found,) = re.findall(rf"```{language}\n(?:\$ )?python3 -m imds_simulator (.*)", TEXT)
+    return ["1s" if word == "1h" else word for word in found.split()]
 
 
 def test_recording_of_the_page_is_served_as_the_page_says(call: Callable[..., Any], tmp_path: Path) -> None:
@@ -272,29 +270,23 @@ def test_recording_of_the_page_is_served_as_the_page_says(call: Callable[..., An
         simulator.advance(20)
         endpoint = {"IMDS_SIMULATOR_RECORD_ENDPOINT": simulator.endpoints["vm1"]}
         environment = {**simulator_process.environment(), **endpoint}
-        subprocess.run(command_of_page("bash"), cwd=tmp_path, env=environment, timeout=100, check=True)
+        assert simulator_process.run(*words_of_page("bash"), cwd=tmp_path, env=environment).returncode == 0
     environment = {**simulator_process.environment(), "IMDS_SIMULATOR_REPLAY_LISTEN": "127.0.0.1:0"}
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        command_of_page("console"), cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe, text=True
-    ) as replay:
+    with simulator_process.spawn(*words_of_page("console"), cwd=tmp_path, env=environment) as replay:
         try:
             assert replay.stdout is not None and replay.stderr is not None
             printed = re.fullmatch(r"listening (http://(.*)) for \d+ answers in \d+ s\n", replay.stdout.readline())
             assert printed is not None
-
-            def ask(path: str, method: str = "GET") -> requests.Response:
-                return requests.request(method, printed[1] + path, headers={"Metadata": "true"}, timeout=10)
-
-            answer = ask(EVENTS)
-            found = (answer.json(), answer.headers["Date"], answer.headers["Server"])
+            answer = send_request(printed[1])
+            found = (answer.json, answer.headers["Date"], answer.headers["Server"])
             recorded = [
                 (each["body"], *map(each["headers"].get, ("date", "server")))
                 for each in lines_of(tmp_path / "vm.jsonl")
             ]
             (event,) = found[0]["Events"]
-            assert found in recorded and event["NotBefore"] and event["Resources"][0] == ask(NAME).text
-            assert ask(EVENTS, "POST").status_code == 405
+            assert found in recorded and event["NotBefore"]
+            assert send_request(printed[1], NAME).body.decode() == event["Resources"][0]
+            assert send_request(printed[1], method="POST").status == 405
             assert send_raw(printed[1], b"GET /metadata HTTP/1.1\r\nno colon\r\n\r\n").split()[1] == b"400"
             # the same address for a second one
             second = call("replay", tmp_path / "vm.jsonl", "--listen", printed[2])
