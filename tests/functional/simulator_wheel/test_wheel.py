@@ -94,15 +94,9 @@ def test_messages_name_the_program_that_was_started(run: Run) -> None:
     assert run("imds-simulator", "stat").stderr.startswith("imds-simulator: there is no verb stat")
 
 
-def test_scenarios_and_schema_are_found(run: Run) -> None:
-    assert "live-migration" in run("imds-simulator", "--list-scenarios").stdout
-    assert "groups" in json.loads(run("imds-simulator", "--schema").stdout)["properties"]
-    assert run("imds-simulator", "--check", "user-reboot").returncode == 0
-
-
-def test_simulator_for_tests_starts(run: Run) -> None:
-    program = "from imds_simulator.testing import Simulator\nwith Simulator() as imds: print(*imds.endpoints)"
-    assert run("python", "-c", program).stdout == "vm1\n"
+def test_simulator_for_tests_starts_with_a_shipped_scenario(run: Run) -> None:
+    program = "from imds_simulator.testing import Simulator\nwith Simulator('zones') as imds: print(*imds.endpoints)"
+    assert run("python", "-c", program).stdout == "pool_0 pool_1 pool_2\n"
 
 
 @pytest.mark.parametrize("options", [(), ("--imds-address",)], ids=["its-own-address", "imds-address"])

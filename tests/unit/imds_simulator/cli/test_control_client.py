@@ -7,7 +7,6 @@ from __future__ import annotations
 import pytest
 
 from support.ready_hooks.web_server import Answer, WebServer
-from support.simulator_process import reserved_port
 from support.transport.replies import Raw, serving
 
 FOREIGN = "its answer is not that of a simulator of this version; check --control"
@@ -74,10 +73,3 @@ def test_vm_that_cannot_be_joined_is_one_line_and_exit_2(sim, send, vm, shown):
     control = sim.control
     problem = f"imds_simulator: --vm: {control}: there is no VM {shown} (did you mean pool_3?)\n"
     assert send(control, "join", "--vm", vm, "--", "true") == (2, "", problem)
-
-
-def test_join_without_a_simulator_is_one_line_and_exit_2(send):
-    with reserved_port() as port:
-        done = send(f"127.0.0.1:{port}", "join", "--vm", "vm1", "--", "true")
-    assert done.code == 2 and done.err.count("\n") == 1
-    assert done.err.startswith(f"imds_simulator: no control API at http://127.0.0.1:{port}: Connection refused")

@@ -11,7 +11,6 @@ from urllib.parse import quote
 import pytest
 
 from imds_simulator.cli import wait_command
-from support import simulator_process
 
 REBOOT = {"type": "Reboot", "resources": ["vm1"]}
 
@@ -94,17 +93,6 @@ def test_the_begin_of_an_event_id_names_the_event_if_it_is_the_only_one(sim, cal
     ambiguous = call("wait", "abcd", "--timeout", "0")
     assert ambiguous.code == 2 and "event: the EventIds of same-1, same-2 begin with abcd" in ambiguous.err
     assert call("wait", "abc", "--timeout", "0").code == 3
-
-
-def test_a_simulator_that_ends_ends_the_wait(start_process):
-    sim = start_process()
-    words = ("wait", "never", "--timeout", "2m", "--control", sim.control)
-    processes = [simulator_process.spawn(*words) for _each in range(2)]
-    sim.stop()
-    for process in processes:
-        out, err = process.communicate(timeout=60)
-        assert (process.returncode, out, err.count("\n")) == (1, "", 1)
-        assert f"no control API at {sim.control}" in err
 
 
 def test_a_server_that_never_answers_ends_the_wait_with_its_time(call, monkeypatch):

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import cProfile
-import math
 import pstats
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -359,24 +358,6 @@ def test_speed_divides_durations_and_keeps_not_before_a_whole_second():
     assert statuses(simulation, "vm1", 16) == ["Started"]
     assert event(simulation).ends_at == T0 + 26
     assert document_at(simulation, "vm1", 16)["Events"][0]["DurationInSeconds"] == 9
-
-
-def test_advance_to_runs_all_due_steps_in_order():
-    simulation = make_simulation(FREEZE, {**FREEZE, "name": "f", "at": 1000, "resources": ["vm2"]})
-    lines = [(line.event, line.kind, line.moment - T0) for line in simulation.advance_to(T0 + 5000)]
-    assert lines == [
-        ("e", "scheduled", 10),
-        ("e", "started", 910),
-        ("e", "impact-start", 910),
-        ("e", "impact-end", 919),
-        ("f", "scheduled", 1000),
-        ("e", "finished", 1510),
-        ("f", "started", 1900),
-        ("f", "impact-start", 1900),
-        ("f", "impact-end", 1909),
-        ("f", "finished", 2500),
-    ]
-    assert simulation.next_due == math.inf
 
 
 def test_approval_raises_the_incarnation_with_its_knob_only():

@@ -91,15 +91,6 @@ def test_exec_writes_a_report_however_its_command_ends(tmp_path, command, code):
     assert ReportPage.of(file).data["events"] == []
 
 
-def test_serving_writes_a_report_on_sigterm(start_process, tmp_path):
-    file = tmp_path / "run.html"
-    sim = start_process("user-reboot", args=["--clock", "manual", "--report", str(file)])
-    sim.advance(100)
-    assert not file.exists()
-    assert sim.stop(signal.SIGTERM) == 0
-    assert [each["type"] for each in ReportPage.of(file).data["events"]] == ["Reboot"]
-
-
 @pytest.mark.parametrize("file", ["missing/run.html", "file/run.html", "folder"])
 def test_unwritable_report_is_refused_before_the_run(tmp_path, file):
     (tmp_path / "file").write_text("")

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -385,5 +386,6 @@ def test_library_scenario_runs_to_its_end(name: str) -> None:
     simulation.begin(scenario, T0)
     lines = simulation.advance_to(T0 + 30 * 86400)
     assert simulation.world.events == [] and {event.status for event in simulation.world.ended} == {life.ENDED}
+    assert simulation.next_due == math.inf
     assert len(simulation.world.ended) == len(scenario.events)
     assert [line.moment for line in lines] == sorted(line.moment for line in lines)
