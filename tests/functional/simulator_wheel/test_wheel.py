@@ -28,7 +28,7 @@ PROJECT = tomllib.loads((PACKAGE / "pyproject.toml").read_text(encoding="utf-8")
 OLDEST = int(PROJECT["requires-python"].rpartition(".")[2])
 # tests of the protocol for other libraries
 PROTOCOL = ["cli/test_commands.py", "protocol", "recording/test_recorded_answers.py", "server"]
-NEWEST = ["click", "PyYAML", "requests"]
+NEWEST = ["click", "PyYAML"]
 # reads the address that the simulator of exec prepared, and changes its state by a verb
 CLIENT = """
 import json, os, subprocess, sys, urllib.request
@@ -111,8 +111,7 @@ def test_exec_serves_a_command_and_its_verbs(run: Run, options: tuple[str, ...])
 @pytest.mark.parametrize(
     "minor, libraries",
     [
-        # requests is a library of the tests
-        (OLDEST, [*(each.replace(">=", "==") for each in PROJECT["dependencies"]), "requests"]),
+        (OLDEST, [each.replace(">=", "==") for each in PROJECT["dependencies"]]),
         (11, ["aiohttp==3.8.4", *NEWEST]),
         (13, ["aiohttp==3.11.16", *NEWEST]),
     ],
