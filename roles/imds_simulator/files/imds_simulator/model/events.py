@@ -69,11 +69,10 @@ class EventFields:
 class ScheduledStep(NamedTuple):
     """A step of an event that is due at ``moment`` of the simulator's clock.
 
-    ``rank`` orders the steps that are due at the same moment. ``impact`` is the type of the interruption that ends.
+    ``impact`` is the type of the interruption that ends.
     """
 
     moment: float
-    rank: int
     step: str
     change: Change | None = None
     impact: str = ""

@@ -98,16 +98,17 @@ class Simulation:
 
     def _next_step(self, event: SimulatedEvent) -> ScheduledStep:
         if event.status == PLANNED:
-            return ScheduledStep(event.appears_at, 0, "appear")
+            return ScheduledStep(event.appears_at, "appear")
         if event.status == SCHEDULED and event.advises:
-            leave = ScheduledStep(float(event.not_before), 2, "finish")
+            last = ScheduledStep(float(event.not_before), "finish")
         elif event.status == SCHEDULED:
-            leave = ScheduledStep(self._start_moment(event), 2, "start")
+            last = ScheduledStep(self._start_moment(event), "start")
         elif event.status == STARTED:
-            leave = ScheduledStep(event.ends_at, 2, "finish")
+            last = ScheduledStep(event.ends_at, "finish")
         else:
-            return ScheduledStep(math.inf, 2, "never")
-        return min([leave, *event.pending], key=lambda due: (due.moment, due.rank))
+            return ScheduledStep(math.inf, "never")
+        # the first of those that are due at the same moment: the start or the end comes after changes
+        return min([*event.pending, last], key=lambda due: due.moment)
 
     def _start_moment(self, event: SimulatedEvent) -> float:
         """Return when a Scheduled event starts: at NotBefore, or earlier if approved.

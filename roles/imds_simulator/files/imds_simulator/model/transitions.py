@@ -179,7 +179,7 @@ def _visible_state(world: World, event: SimulatedEvent) -> tuple[Any, ...]:
 
 def _schedule_changes(world: World, event: SimulatedEvent, since: str, moment: float) -> list[ScheduledStep]:
     return [
-        ScheduledStep(moment + world.to_wall_seconds(each.delay), 1, "change", each)
+        ScheduledStep(moment + world.to_wall_seconds(each.delay), "change", each)
         for each in event.plan.all_changes
         if each.since == since
     ]
@@ -188,5 +188,5 @@ def _schedule_changes(world: World, event: SimulatedEvent, since: str, moment: f
 def _begin_impact(world: World, event: SimulatedEvent, kind: str, duration: float, moment: float) -> list[Occurrence]:
     if not duration:
         return []
-    event.pending.append(ScheduledStep(moment + world.to_wall_seconds(duration), 1, "impact-end", impact=kind))
+    event.pending.append(ScheduledStep(moment + world.to_wall_seconds(duration), "impact-end", impact=kind))
     return [occurrence(event, moment, "impact-start", type=kind)]

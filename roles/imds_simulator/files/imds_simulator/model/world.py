@@ -49,7 +49,6 @@ class Scope:
     key: str
     group: str
     incarnation: int
-    first_incarnation: int
     revision: int = 0
     enabled_at: float | None = None
     hidden_until: float = math.inf
@@ -173,7 +172,7 @@ class World:
             return False
         scope.forced_idle = False
         if expired and self.knobs.incarnation_reset:
-            scope.incarnation = scope.first_incarnation
+            scope.incarnation = self.groups[scope.group].incarnation
         scope.enabled_at = now + self.to_wall_seconds(self.knobs.enable_delay)
         events_delay = self.to_wall_seconds(self.knobs.events_delay)
         scope.hidden_until = scope.enabled_at + events_delay if events_delay else math.inf
@@ -197,8 +196,7 @@ class World:
         scope = self._scope_of.get(vm.name)
         if scope is None:
             group, key = self.groups[vm.group], self._scope_key(vm)
-            first = 1 if group.incarnation is None else group.incarnation
-            scope = self.scopes.setdefault(key, Scope(key, group.name, first, first))
+            scope = self.scopes.setdefault(key, Scope(key, group.name, group.incarnation))
             self._scope_of[vm.name] = scope
         return scope
 

@@ -121,7 +121,7 @@ class Group:
     gpu_single_fault_domain: bool = key(
         BOOLEAN, "of a scale set: each VM sees only its own events (reference 3.1.3)", default=False
     )
-    incarnation: int | None = key(integer(0), "the first DocumentIncarnation", default=None)
+    incarnation: int = key(integer(0), "the first DocumentIncarnation", default=1)
     instance: Mapping[str, Any] = key(
         _INSTANCE, "merged into the instance metadata of every VM", default=MappingProxyType({})
     )
