@@ -52,18 +52,19 @@ class ImdsContract:
 
     def events(self, request: Request, vm: Vm) -> Reply:
         """Return the document (reference 1.4), or 304 when the client has the present one (reference 1.2.7)."""
-        document = self.documents.document(self.world.scope_for(vm), request.target.version or "")
-        known = request.headers.get("If-None-Match") if self.world.knobs.etag else None
-        if known is not None and (known.strip() == "*" or document.etag in known):
-            return document.not_modified
-        return document.reply
+        reply = self.documents.document(self.world.scope_for(vm), request.target.version or "").reply
+        known = request.headers.get("If-None-Match", "")
+        # a document has no other header than ETag
+        if any(known.strip() == "*" or etag in known for _name, etag in reply.headers):
+            return Reply(304, headers=reply.headers)
+        return reply
 
     def approve(self, request: Request, vm: Vm, body: bytes, now: float) -> Result:
         """Approve events as reference 1.5 describes; ``now`` is the time of the simulator's clock."""
         knobs = self.world.knobs
         try:
             ids = _event_ids(body)
-        except _MalformedApproval as problem:
+        except ValueError as problem:
             return refused(error(400, f"Bad request. {problem}"), [])
         found = self.world.approvable(vm, ids)
         unknown = [each for each in ids if not found[each]]
@@ -95,31 +96,27 @@ def _loggable(ids: Sequence[str]) -> list[str]:
     return [each[:64] for each in ids[:20]]
 
 
-class _MalformedApproval(ValueError):
-    """A body is not a list of start requests; the text names the reason."""
-
-
 def _event_ids(body: bytes) -> list[str]:
     """Return the ids of ``{"StartRequests":[{"EventId":"..."}]}`` in order; other members are ignored (reference 1.5).
 
     Raises:
-        _MalformedApproval: the body is too long, or anything else.
+        ValueError: the body is too long, or anything else; the text names the reason.
     """
     if len(body) > _MAX_BODY:
-        raise _MalformedApproval("The request body is larger than MaxBodyLength")
+        raise ValueError("The request body is larger than MaxBodyLength")
     if not body:
-        raise _MalformedApproval("The request body is empty")
+        raise ValueError("The request body is empty")
     try:
         document: Any = json.loads(body)
     except (ValueError, RecursionError):
-        raise _MalformedApproval("The request body is not valid JSON") from None
+        raise ValueError("The request body is not valid JSON") from None
     if not isinstance(document, dict) or not isinstance(document.get("StartRequests"), list):
-        raise _MalformedApproval("The request body has no list StartRequests")
+        raise ValueError("The request body has no list StartRequests")
     if not document["StartRequests"]:
-        raise _MalformedApproval("StartRequests is empty")
+        raise ValueError("StartRequests is empty")
     ids: list[Any] = [
         request.get("EventId") if isinstance(request, dict) else None for request in document["StartRequests"]
     ]
     if not all(isinstance(each, str) and each for each in ids):
-        raise _MalformedApproval("A start request has no EventId")
+        raise ValueError("A start request has no EventId")
     return ids

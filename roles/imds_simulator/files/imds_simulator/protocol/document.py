@@ -19,12 +19,10 @@ from .responses import JSON_TYPE, compact
 
 
 class Document(NamedTuple):
-    """The entity tag of a document, its events, and the replies for a client that has it not yet, or has it."""
+    """The events of a document, and the reply with it."""
 
-    etag: str
     events: tuple[SimulatedEvent, ...]
     reply: Reply
-    not_modified: Reply
 
 
 class Documents:
@@ -53,8 +51,7 @@ class Documents:
         etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
         # a change of the knob is a new revision, too
         headers = (("ETag", etag),) if world.knobs.etag else ()
-        reply = Reply(200, body, JSON_TYPE, headers)
-        fresh = Document(etag, tuple(events), reply, Reply(304, b"", "", headers))
+        fresh = Document(tuple(events), Reply(200, body, JSON_TYPE, headers))
         self._cache[scope.key, version] = (scope.revision, fresh)
         return fresh
 
