@@ -11,7 +11,7 @@ from ..instance_members import MEMBERS
 from ..scenario.groups import Group, Vm
 from .compute import compute_defaults
 from .identity import identity_of
-from .network import interfaces, network_defaults
+from .network import network_defaults
 from .values import merge, shown, text
 
 
@@ -21,7 +21,7 @@ class InstanceDocuments:
     def __init__(self, groups: Iterable[Group]) -> None:
         groups = tuple(groups)
         self._vms: Mapping[str, tuple[Group, Vm]] = {vm.name: (group, vm) for group in groups for vm in group.vms}
-        self._interfaces = interfaces(groups)
+        self._networks = network_defaults(groups)
 
     def document(self, vm_name: str, version: str) -> dict[str, Any]:
         """Return the document of a VM.
@@ -29,7 +29,7 @@ class InstanceDocuments:
         Every member of the version is present, and all primitives are texts (reference 3.3).
         """
         group, vm = self._vms[vm_name]
-        defaults: dict[str, Any] = {"network": network_defaults(self._interfaces[vm_name])}
+        defaults: dict[str, Any] = {"network": self._networks[vm_name]}
         # a VM of the classic deployment model has the network alone (reference 3.3.6)
         members = {name: member for name, member in MEMBERS.items() if name == "network" or not group.is_classic}
         if "compute" in members:
