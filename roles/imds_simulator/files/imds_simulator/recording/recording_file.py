@@ -21,25 +21,25 @@ class Unusable(Exception):
 
 
 class RecordingFile:
-    """An open recording of ``size`` bytes. ``key`` is the secret of its pseudonyms."""
+    """An open recording. ``key`` is the secret of its pseudonyms."""
 
-    def __init__(self, stream: IO[bytes], key: bytes, size: int) -> None:
+    def __init__(self, stream: IO[bytes], key: bytes) -> None:
         self.key = key
         self._stream = stream
-        self._size = size
 
     def append(self, line: bytes) -> None:
         """Write a line and wait until the disk has it; after an OSError the file ends with its last whole line."""
+        file = self._stream.fileno()
+        size = os.fstat(file).st_size
         try:
             written = 0
             while written < len(line):
-                written += os.write(self._stream.fileno(), line[written:])
-            os.fsync(self._stream.fileno())
+                written += os.write(file, line[written:])
+            os.fsync(file)
         except OSError:
             with contextlib.suppress(OSError):
-                os.ftruncate(self._stream.fileno(), self._size)
+                os.ftruncate(file, size)
             raise
-        self._size += len(line)
 
 
 @contextlib.contextmanager
@@ -70,7 +70,7 @@ def open_recording(file: Path) -> Iterator[RecordingFile]:
             raise Unusable(f"{file}: another process is writing this recording; choose another --output") from None
         except OSError as error:
             raise Unusable(f"{error.filename or file}: {error.strerror}; choose another --output") from None
-        opened = RecordingFile(stream, key, size)
+        opened = RecordingFile(stream, key)
         if not first:
             opened.append(FIRST_LINE)
         yield opened
