@@ -128,6 +128,11 @@ def _json_object(value: Any) -> Any:
     return value
 
 
+def _body(value: str) -> bytes:
+    # JSON may have half of a pair, which UTF-8 has not
+    return value.encode(errors="backslashreplace")
+
+
 def _base64(value: str) -> bytes:
     try:
         return base64.b64decode(value, validate=True)
@@ -185,6 +190,7 @@ NAME_OR_NAMES = dataclasses.replace(
 )
 EVENT_TYPE = one_of(*EVENT_TYPES, metavar="TYPE")
 JSON_OBJECT = scalar("a mapping", _json_object, {"type": "object"}, "JSON", _json_or_text)
+BODY = text(parse=_body)
 BASE64 = text(parse=_base64, metavar="BASE64")
 TOKEN = text(parse=_token, metavar="TOKEN")
 HEADER_VALUE = text(parse=_header_value)

@@ -168,7 +168,7 @@ def fault_state(active: ActiveFault, now: float) -> dict[str, Any]:
         "options": {
             name: _option_text(value)
             for name, value in vars(active.fault.effect).items()
-            if value not in (None, "", {})
+            if value not in (None, "", b"", {})
         },
         "seen": dict(active.seen),
     }

@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 from ..http_reply import Reply
 from ..keys import key
 from ..times import http_date
-from ..value_types import BASE64, DURATION, HEADER_VALUE, HEADERS, SIGNED_DURATION, TEXT, integer, number, one_of
+from ..value_types import BASE64, BODY, DURATION, HEADER_VALUE, HEADERS, SIGNED_DURATION, integer, number, one_of
 from .exchange import Exchange
 
 # real seconds between two checks of a connection
@@ -55,7 +55,7 @@ class Status(Effect):
 
     status: int = key(integer(200, 599), "the status of the answer, 200 to 599")
     headers: Mapping[str, str] = key(HEADERS, _HEADERS_MEANING, default=MappingProxyType({}))
-    body: str | None = key(TEXT, "the body; default: the error of the status", default=None)
+    body: bytes | None = key(BODY, "the body; default: the error of the status", default=None)
     body_base64: bytes | None = key(BASE64, "the bytes of a body in base64, in place of body", default=None)
     content_type: str = key(HEADER_VALUE, "the header Content-Type", default="")
     retry_after: float | None = key(DURATION, "a duration, for the header Retry-After", default=None)
@@ -65,10 +65,7 @@ class Status(Effect):
 
     async def answer(self, exchange: Exchange) -> None:
         answer = exchange.error(self.status)
-        body = self.body_base64
-        if body is None and self.body is not None:
-            # JSON may have half of a pair, which UTF-8 has not
-            body = self.body.encode(errors="backslashreplace")
+        body = self.body if self.body_base64 is None else self.body_base64
         if body is not None:
             answer = answer._replace(body=body)
         headers = dict(self.headers)

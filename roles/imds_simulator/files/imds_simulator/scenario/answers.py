@@ -14,7 +14,7 @@ from typing import Any
 
 from ..faults.fault import ROUTES
 from ..keys import Found, Path, from_path, key, scalar
-from ..value_types import BASE64, BOOLEAN, HEADER_VALUE, HEADERS, NAME_OR_NAMES, TEXTS, integer, one_of, text
+from ..value_types import BASE64, BODY, BOOLEAN, HEADER_VALUE, HEADERS, NAME_OR_NAMES, TEXTS, integer, one_of, text
 
 # the paths of the simulator itself; an answer cannot replace them
 _BUILT_IN = re.compile(r"/metadata(/(scheduledevents|versions|instance(/.*)?))?/?", re.IGNORECASE)
@@ -48,11 +48,6 @@ def _json_body(value: Any) -> bytes:
     return body.encode(errors="backslashreplace")
 
 
-def _text_body(value: str) -> bytes:
-    # JSON may have half of a pair, which UTF-8 has not
-    return value.encode(errors="backslashreplace")
-
-
 _PATH = text("a path such as /metadata/identity/oauth2/token, without query", r"/[!-\"$->@-~]*", _path, "PATH")
 _NAME = text("letters, digits, _ and -", "[A-Za-z0-9_-]+", _name, "NAME")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -75,7 +70,7 @@ class Answer:
     )
     status: int = key(integer(200, 599), "the status", default=200)
     headers: Mapping[str, str] = key(HEADERS, "further headers", default=_NOTHING)
-    as_text: bytes | None = key(text(parse=_text_body), "the body as text", default=None, name="body")
+    as_text: bytes | None = key(BODY, "the body as text", default=None, name="body")
     as_json: bytes | None = key(scalar("", _json_body, {}, "JSON"), "the body as JSON", default=None, name="json")
     as_base64: bytes | None = key(BASE64, "the body in base64", default=None, name="body_base64")
     given_content_type: str | None = key(
