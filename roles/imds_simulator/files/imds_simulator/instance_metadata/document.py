@@ -9,9 +9,8 @@ from typing import Any
 
 from ..instance_members import MEMBERS
 from ..scenario.groups import Group, Vm
-from .compute import compute_defaults
+from .defaults import compute_defaults, network_defaults
 from .identity import identity_of
-from .network import network_defaults
 from .values import merge, shown, text
 
 

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""The values of ``compute`` that a VM has by default (docs/reference/scheduled-events.md 3.2, 3.3)."""
+"""The values of ``compute`` and ``network`` that a VM has by default (docs/reference/scheduled-events.md 3.2, 3.3)."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import ipaddress
 import uuid
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..scenario.groups import Group, Vm
@@ -37,7 +39,7 @@ def compute_defaults(group: Group, vm: Vm, identity: Identity) -> dict[str, Any]
         },
         "osType": identity.os_type,
         "physicalZone": f"{identity.location}-az{vm.zone}" if vm.zone else "",
-        "placementGroupId": placement_group_id(group.name, vm.placement_group) if uniform else "",
+        "placementGroupId": _placement_group_id(group.name, vm.placement_group) if uniform else "",
         "platformFaultDomain": vm.fault_domain,
         "platformUpdateDomain": vm.update_domain,
         "priority": "Regular",
@@ -58,7 +60,31 @@ def compute_defaults(group: Group, vm: Vm, identity: Identity) -> dict[str, Any]
     }
 
 
-def placement_group_id(scale_set: str, name: str) -> str:
+def network_defaults(groups: Iterable[Group]) -> Mapping[str, Any]:
+    """Return VM name -> its values of ``network``, one interface, for all VMs.
+
+    The address of a VM is the source address that identifies it, else the next free one of 10.0.0.0/8.
+    """
+    vms = [vm for group in groups for vm in group.vms]
+    free = _free_addresses({vm.source for vm in vms if vm.source})
+    found = {}
+    for number, vm in enumerate(vms):
+        source = vm.source or ""
+        is_ipv6 = ":" in source
+        ipv4 = next(free) if is_ipv6 or not source else source
+        interface = {
+            "ipv4": {
+                "ipAddress": [{"privateIpAddress": ipv4}],
+                "subnet": [{"address": ipv4.rpartition(".")[0] + ".0", "prefix": "24"}],
+            },
+            "ipv6": {"ipAddress": [{"privateIpAddress": source}] if is_ipv6 else []},
+            "macAddress": f"000D3A{number:06X}",
+        }
+        found[vm.name] = {"interface": [interface]}
+    return found
+
+
+def _placement_group_id(scale_set: str, name: str) -> str:
     """Return the id of a placement group: its name if that is a GUID, else a GUID made of both names."""
     try:
         return str(uuid.UUID(name))
@@ -113,3 +139,10 @@ def _public_key(group: Group, vm: Vm) -> dict[str, str]:
 def _guid(kind: str, name: str) -> str:
     """Return an id that is the same at every start."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"imds-simulator/{kind}/{name}"))
+
+
+def _free_addresses(taken: set[str]) -> Iterator[str]:
+    for address in ipaddress.ip_network("10.0.0.0/8").hosts():
+        # Azure keeps the first four addresses of a subnet, and the last one is for broadcasts
+        if 4 <= address.packed[-1] < 254 and str(address) not in taken:
+            yield str(address)
