@@ -28,10 +28,9 @@ _MOMENT_FORM = "write a time such as 2030-01-31T12:00:00Z or 2030-01-31T13:00:00
 
 
 class Moment(NamedTuple):
-    """A Unix time of the simulator's clock, and simulated seconds ``later``."""
+    """A Unix time of the simulator's clock."""
 
     unix: float
-    later: float = 0.0
 
     def __str__(self) -> str:
         return iso(self.unix)

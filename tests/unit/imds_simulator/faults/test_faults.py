@@ -18,7 +18,9 @@ VMS = ("vm1", "vm2", "vm3")
 def make_registry(*faults, base=0.0, speed=1.0):
     registry = FaultRegistry(VMS)
     for fault in faults:
-        registry.inject(FAULT.read(fault, (), Problems()), base, lambda simulated: base + simulated / speed)
+        registry.inject(
+            FAULT.read(fault, (), Problems()), base, base, lambda simulated, since: since + simulated / speed
+        )
     return registry
 
 

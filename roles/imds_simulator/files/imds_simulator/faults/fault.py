@@ -61,26 +61,18 @@ class Window:
         default=Requests(),
     )
     begins: When = key(WHEN, "when the time window begins", default=0.0, name="from")
-    until: When | None = key(WHEN, "when the time window ends", default=None, name="to")
+    until: When = key(WHEN, "when the time window ends", default=math.inf, name="to")
     lasts: float | None = key(DURATION, "how long the time window lasts, in place of to", default=None, name="for")
 
-    @property
-    def ends(self) -> When:
-        """The end of the time window."""
-        if self.lasts is None:
-            return math.inf if self.until is None else self.until
-        begins = self.begins
-        return begins._replace(later=self.lasts) if isinstance(begins, Moment) else begins + self.lasts
-
     def times(self) -> Mapping[Path, When]:
-        """Return the times that are given, by their paths."""
-        return {("from",): self.begins, **({} if self.until is None else {("to",): self.until})}
+        """Return the times by their paths."""
+        return {("from",): self.begins, ("to",): self.until}
 
     def check(self) -> Found:
         """Yield the problems of keys that do not fit together."""
         if self.route in (ARM_ROUTE, NOTIFY_ROUTE) and self.method not in ("any", "POST"):
             yield ("method",), f"route {self.route} has POST requests only"
-        if self.until is None:
+        if self.until == math.inf:
             return
         if self.lasts is not None:
             yield ("for",), "give either to or for, not both"

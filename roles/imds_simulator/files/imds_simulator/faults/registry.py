@@ -49,11 +49,13 @@ class FaultRegistry:
         self._active: list[ActiveFault] = []
         self._last_number = 0
 
-    def inject(self, fault: Fault, now: float, to_moment: Callable[[When], float]) -> ActiveFault:
-        """Add a fault."""
+    def inject(self, fault: Fault, base: float, now: float, moment_of: Callable[[When, float], float]) -> ActiveFault:
+        """Add a fault; ``moment_of`` returns the moment of a time that counts from the moment ``base``."""
         self._last_number += 1
         window = fault.window
-        active = ActiveFault(self._last_number, fault, to_moment(window.begins), to_moment(window.ends))
+        begins = moment_of(window.begins, base)
+        ends = moment_of(window.until, base) if window.lasts is None else moment_of(window.lasts, begins)
+        active = ActiveFault(self._last_number, fault, begins, ends)
         self._active = [*self.all(now), active]
         return active
 

@@ -97,7 +97,7 @@ class World:
     def moment_of(self, when: When, base: float) -> float:
         """Return ``when`` on the simulator's clock; simulated seconds count from ``base``."""
         if isinstance(when, Moment):
-            return when.unix + self.to_wall_seconds(when.later)
+            return when.unix
         return base + self.to_wall_seconds(when)
 
     def to_wall_seconds(self, simulated: float) -> float:

@@ -146,7 +146,7 @@ class Engine:
 
     def inject(self, fault: Fault, base: float) -> ActiveFault:
         """Add a fault; its times count from ``base``, a moment of the simulator's clock."""
-        active = self.faults.inject(fault, self.clock.now(), lambda when: self.world.moment_of(when, base))
+        active = self.faults.inject(fault, base, self.clock.now(), self.world.moment_of)
         self.wake_ticker()
         return active
 
