@@ -46,9 +46,7 @@ class ImdsContract:
             return not_found()
         if request.target.route == VERSIONS:
             return json_reply({"apiVersions": list(INSTANCE_VERSIONS)})
-        output_format = request.target.query.get("format", "json").lower()
-        document = self._instances.document(vm.name, request.target.version or "")
-        return element(document, request.target.below, output_format)
+        return element(self._instances.document(vm.name, request.target.version or ""), request.target)
 
     def events(self, request: Request, vm: Vm) -> Reply:
         """Return the document (reference 1.4), or 304 when the client has the present one (reference 1.2.7)."""

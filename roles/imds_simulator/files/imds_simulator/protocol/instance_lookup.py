@@ -4,20 +4,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ..http_reply import Reply
 from ..instance_metadata.values import text
+from .request import Target
 from .responses import JSON_TYPE, TEXT_TYPE, compact, error
 
 
-def element(document: Mapping[str, Any], path: Sequence[str], output_format: str) -> Reply:
-    """Return one element as "json" or "text", or an error; names match in any letter case (reference 1.1.3)."""
+def element(document: Mapping[str, Any], target: Target) -> Reply:
+    """Return one element as JSON or text, or an error; names match in any letter case (reference 1.1.3)."""
+    output_format = target.query.get("format", "json").lower()
     if output_format not in ("json", "text"):
         return error(400, "Bad request. format is invalid")
     found: Any = document
-    for name in path:
+    for name in target.below:
         found = _child(found, name)
         if found is None:
             return error(404, "Not found. The requested element does not exist")

@@ -52,7 +52,7 @@ class Answers:
         times = [each.time for each in found]
         latest = found[max(0, bisect.bisect_right(times, self._began + seconds) - 1)]
         if target.route == INSTANCE and latest.reply.status == 200 and latest.body:
-            return element(latest.body, target.below, target.query.get("format", "json").lower())
+            return element(latest.body, target)
         return latest.reply
 
 
