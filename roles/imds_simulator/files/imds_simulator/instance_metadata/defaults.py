@@ -9,18 +9,53 @@ import hashlib
 import ipaddress
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..scenario.groups import Group, Vm
-from .identity import Identity
+from .values import text
 
+# values of ``compute`` that other values contain
+_DEFAULTS = {
+    "subscriptionId": "00000000-0000-4000-8000-00005eed0001",
+    "resourceGroupName": "rg-simulated",
+    "location": "westeurope",
+    "osType": "Linux",
+}
 _ADMIN = "azureuser"
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def compute_defaults(group: Group, vm: Vm, identity: Identity) -> dict[str, Any]:
+class Identity(NamedTuple):
+    """The subscription, resource group, region and operating system of a VM."""
+
+    subscription: str
+    resource_group: str
+    location: str
+    os_type: str
+
+    @property
+    def compute_provider(self) -> str:
+        """The resource id of Microsoft.Compute in the resource group, with a slash at its end."""
+        return f"/subscriptions/{self.subscription}/resourceGroups/{self.resource_group}/providers/Microsoft.Compute/"
+
+    @property
+    def is_windows(self) -> bool:
+        """True if the operating system of the VM is Windows."""
+        return self.os_type.lower() == "windows"
+
+
+def identity_of(group: Group, vm: Vm) -> Identity:
+    """Return the identity of ``vm``: that of the scenario, else the default."""
+    found = dict(_DEFAULTS)
+    for overrides in (group.instance, vm.instance):
+        compute = overrides.get("compute") or {}
+        found.update({name: text(compute[name]) for name in _DEFAULTS if name in compute})
+    return Identity(found["subscriptionId"], found["resourceGroupName"], found["location"], found["osType"])
+
+
+def compute_defaults(group: Group, vm: Vm) -> dict[str, Any]:
     """Return the values of ``compute`` for ``vm``; members without a value are absent."""
-    name = vm.resource_name
+    name, identity = vm.resource_name, identity_of(group, vm)
     in_scale_set = group.kind == "scale_set"
     uniform = group.is_uniform
     number = name.rpartition("_")[2]

@@ -10,7 +10,6 @@ from typing import Any
 from ..instance_members import MEMBERS
 from ..scenario.groups import Group, Vm
 from .defaults import compute_defaults, network_defaults
-from .identity import identity_of
 from .values import merge, shown, text
 
 
@@ -32,7 +31,7 @@ class InstanceDocuments:
         # a VM of the classic deployment model has the network alone (reference 3.3.6)
         members = {name: member for name, member in MEMBERS.items() if name == "network" or not group.is_classic}
         if "compute" in members:
-            defaults["compute"] = compute_defaults(group, vm, identity_of(group, vm))
+            defaults["compute"] = compute_defaults(group, vm)
         merged = merge(merge(defaults, _both_tags(group.instance)), _both_tags(vm.instance))
         document: dict[str, Any] = shown(merged, members, version)
         return document

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..instance_metadata.identity import Identity, identity_of
+from ..instance_metadata.defaults import Identity, identity_of
 from ..scenario.groups import Group, Vm
 
 VIRTUAL_MACHINES = "virtualMachines"
