@@ -27,7 +27,7 @@ PACKAGE = REPOSITORY / "roles" / "imds_simulator" / "files"
 PROJECT = tomllib.loads((PACKAGE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OLDEST = int(PROJECT["requires-python"].rpartition(".")[2])
 # tests of the protocol for other libraries
-PROTOCOL = ["cli/test_commands.py", "protocol", "recording/test_recorded_answers.py", "server"]
+PROTOCOL = ["cli/test_commands.py", "protocol", "recording/test_replay_command.py", "server"]
 NEWEST = ["click", "PyYAML"]
 # reads the address that the simulator of exec prepared, and changes its state by a verb
 CLIENT = """

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from imds_simulator.recording.recorded_answers import Answers, read
 from imds_simulator.recording.recording_file import FIRST_LINE, Unusable
+from imds_simulator.recording.replay_command import Answers, read
 
 EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
 INSTANCE = "/metadata/instance?api-version=2021-02-01"
