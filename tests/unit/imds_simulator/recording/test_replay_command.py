@@ -14,6 +14,7 @@ from imds_simulator.recording.recording_file import FIRST_LINE, Unusable
 from imds_simulator.recording.replay_command import Answers, read
 
 EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
+PREVIEW = EVENTS.replace("2020-07-01", "2017-03-01")
 INSTANCE = "/metadata/instance?api-version=2021-02-01"
 NAME = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
 METADATA = {"Metadata": "true"}
@@ -28,6 +29,7 @@ def line(second: int, path: str, **more: object) -> bytes:
 RECORDING = (
     line(0, INSTANCE, body={"compute": {"name": "db1"}}),
     line(1, EVENTS, body=FIRST),
+    line(2, PREVIEW, body=FIRST),
     line(90, EVENTS, body=""),
     # the clock of the VM was set back
     line(61, EVENTS, body=SECOND),
@@ -59,6 +61,8 @@ def answers(tmp_path: Path) -> Answers:
         (0, EVENTS.replace("2020-07-01", "1999-01-01"), {}, 400, b'{"error":"Bad request"}'),
         (0, INSTANCE, {}, 200, b'{"compute":{"name":"db1"}}'),
         (0, NAME, {}, 200, b"db1"),
+        # the only version that needs no header
+        (65, PREVIEW, {"headers": {}}, 200, b'{"DocumentIncarnation":1,"Events":[]}'),
         # requests that the recording lacks
         (65, EVENTS, {"headers": {}}, 400, None),
         (65, EVENTS.replace("2020-07-01", "2019-01-01"), {}, 404, None),

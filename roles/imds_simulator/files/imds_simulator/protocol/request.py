@@ -14,7 +14,7 @@ from ..api_versions import INSTANCE_VERSIONS, PREVIEW_VERSION, SCHEDULED_EVENTS_
 from ..http_reply import Reply
 from ..scenario.answers import Answer
 from ..scenario.knobs import Knobs
-from .responses import error, header_error, json_reply, method_not_allowed, not_found
+from .responses import error, json_reply, method_not_allowed, not_found
 
 EVENTS = "scheduledevents"
 INSTANCE = "instance"
@@ -23,6 +23,10 @@ VERSIONS = "versions"
 ROOT = "metadata"
 UNKNOWN = "unknown"
 
+_HEADER_ERROR = {
+    "new": "Bad request. Required metadata header not specified",
+    "old": "Bad request: . Required metadata header not specified",
+}
 _VERSION_ERROR = {
     "new": "Bad request. api-version is invalid or was not specified in the request. "
     "For more information refer to aka.ms/azureimds",
@@ -96,7 +100,7 @@ def reject_headers(request: Request, knobs: Knobs) -> Reply | None:
         return error(knobs.xff_status, "Bad request. X-Forwarded-For header is not allowed")
     headerless = request.target.route == EVENTS and request.target.version == PREVIEW_VERSION
     if not headerless and request.headers.get("Metadata", "").strip().lower() != "true":
-        return header_error(knobs.error_wording)
+        return error(400, _HEADER_ERROR[knobs.error_wording])
     return None
 
 

@@ -13,11 +13,6 @@ from ..http_reply import Reply
 JSON_TYPE = "application/json; charset=utf-8"
 TEXT_TYPE = "text/plain; charset=utf-8"
 
-_HEADER_ERROR = {
-    "new": "Bad request. Required metadata header not specified",
-    "old": "Bad request: . Required metadata header not specified",
-}
-
 
 def compact(value: Any) -> bytes:
     """Return JSON as IMDS writes it: no spaces, members in the given order (reference 1.4.2)."""
@@ -32,11 +27,6 @@ def json_reply(value: Any, status: int = 200, headers: tuple[tuple[str, str], ..
 def error(status: int, message: str, headers: tuple[tuple[str, str], ...] = ()) -> Reply:
     """Return an error in the general shape (reference 1.6)."""
     return json_reply({"error": message}, status, headers)
-
-
-def header_error(wording: str) -> Reply:
-    """Return the error for a missing Metadata header; ``wording`` is "new" or "old"."""
-    return error(400, _HEADER_ERROR[wording])
 
 
 def not_found() -> Reply:

@@ -19,8 +19,9 @@ from ..cli.output import discard, fail, print_problem
 from ..cli.parsing import Command, Parsed, parse
 from ..http_reply import Reply, is_header_value
 from ..protocol.instance_lookup import element
-from ..protocol.request import INSTANCE, Target, parse_target
-from ..protocol.responses import compact, error, header_error, method_not_allowed
+from ..protocol.request import INSTANCE, Request, Target, parse_target, reject_headers
+from ..protocol.responses import compact, error, method_not_allowed
+from ..scenario.knobs import Knobs
 from ..server.listeners import CannotListen, bind, bound, hide_client_errors
 from ..times import parse_moment
 from .recording_file import FIRST_LINE, Unusable
@@ -88,9 +89,10 @@ class Answers:
         """Return the last answer to this request ``seconds`` after the first one of the recording, else the next."""
         if method not in _METHODS:
             return method_not_allowed(_METHODS)
-        if headers.get("Metadata", "").lower() != "true":
-            return header_error("new")
         target = parse_target(path)
+        rejection = reject_headers(Request(method, target, headers), Knobs())
+        if rejection is not None:
+            return rejection
         found = self._by_question.get(_question(target))
         if found is None:
             return error(404, "Not found. The recording has no answer to this request")
