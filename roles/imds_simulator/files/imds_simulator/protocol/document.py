@@ -44,7 +44,7 @@ class Documents:
             for event in world.events_visible_to(scope)
             if type_gating == "show" or TYPE_SINCE.get(event.content.type, "") <= shown_as
         ]
-        underscore = shown_as == PREVIEW_VERSION and world.groups[scope.group].kind != "cloud_service"
+        underscore = shown_as == PREVIEW_VERSION and not world.groups[scope.group].is_classic
         members = [_member(event, world.vms, world.knobs, shown_as, "_" if underscore else "") for event in events]
         body = compact({"DocumentIncarnation": scope.incarnation, "Events": members})
         # a tag of the content: the incarnation can have the same value again after a reset
