@@ -25,7 +25,7 @@ STABLE = "2025-11-01"
 _APPROVED = {PREVIEW: "Successfully approved scheduled event", STABLE: "Successfully Approved"}
 _CHALLENGE = 'Bearer authorization_uri="https://login.microsoftonline.com/", error="invalid_token"'
 _PATH = re.compile(
-    "subscriptions/([^/]+)/resourcegroups/([^/]+)/providers/microsoft[.]compute/([^/]+)/([^/]+)"
+    "(/subscriptions/([^/]+)/resourcegroups/([^/]+)/providers/microsoft[.]compute/([^/]+)/([^/]+))"
     "/providers/microsoft[.]maintenance/scheduledevents(?:/([^/]+)/acknowledge)?",
     re.IGNORECASE,
 )
@@ -46,6 +46,7 @@ class ArmRequest(NamedTuple):
 class _Target(NamedTuple):
     """The resource that a path names, and the event to acknowledge; without ``event_id`` the body names the events."""
 
+    resource_id: str
     subscription: str
     group: str
     kind: str
@@ -90,7 +91,7 @@ class ArmContract:
         return approved(reply, ids, occurrences)
 
     def _vms(self, target: _Target | None) -> Sequence[Vm]:
-        return self._ids.vms_of(*target[:4]) if target is not None else ()
+        return self._ids.vms_of(target.resource_id) if target is not None else ()
 
     def _unauthorized(self, authorization: str) -> Reply | None:
         token, challenge = bearer_token(authorization), (("WWW-Authenticate", _CHALLENGE),)
@@ -157,7 +158,7 @@ def arm_error(status: int, code: str, message: str, headers: tuple[tuple[str, st
 
 def _target(path: str) -> _Target | None:
     """Return the parts of an acknowledge path; None for any other path. Fixed parts match in any letter case."""
-    match = _PATH.fullmatch(unquote(path.strip("/")))
+    match = _PATH.fullmatch("/" + unquote(path.strip("/")))
     return _Target(*match.groups()) if match is not None else None
 
 
