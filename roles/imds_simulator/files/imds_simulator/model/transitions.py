@@ -48,7 +48,7 @@ def appear(world: World, event: SimulatedEvent, moment: float) -> list[Occurrenc
     notice = knobs.notice_overrides[event.content.type] if plan.notice is None else plan.notice
     event.not_before = ceil_second(moment + world.to_wall_seconds(notice))
     event.released_at = moment + world.to_wall_seconds(knobs.approve_hold if plan.hold is None else plan.hold)
-    event.pending = _schedule_changes(world, event, "appearing", moment)
+    event.pending = _schedule_changes(world, event, moment, after_start=False)
     if plan.starts != BY_NOTICE:
         return start(world, event, moment, plan.starts)
     world.bump_incarnation(world.scopes_showing(event))
@@ -63,7 +63,7 @@ def start(world: World, event: SimulatedEvent, moment: float, why: str) -> list[
     usual, planned = world.knobs.started_duration[event.content.type], event.plan.started_for
     event.ends_at = moment + world.to_wall_seconds(usual if planned is None else planned)
     if first_time:
-        event.pending += _schedule_changes(world, event, "start", moment)
+        event.pending += _schedule_changes(world, event, moment, after_start=True)
     world.bump_incarnation(world.scopes_showing(event))
     begun = _begin_impact(world, event, *impact_for(event), moment)
     return [occurrence(event, moment, "started", why=why), *begun]
@@ -177,11 +177,11 @@ def _visible_state(world: World, event: SimulatedEvent) -> tuple[Any, ...]:
     return event.content, event.status, event.not_before if dated else None
 
 
-def _schedule_changes(world: World, event: SimulatedEvent, since: str, moment: float) -> list[ScheduledStep]:
+def _schedule_changes(world: World, event: SimulatedEvent, moment: float, *, after_start: bool) -> list[ScheduledStep]:
     return [
         ScheduledStep(moment + world.to_wall_seconds(each.delay), "change", each)
         for each in event.plan.all_changes
-        if each.since == since
+        if (each.after_start is not None) == after_start
     ]
 
 

@@ -80,13 +80,8 @@ class Change:
     impact_for: float = key(DURATION, "the length of an interruption of the VMs", default=0.0)
 
     @property
-    def since(self) -> str:
-        """The moment that the change waits for: ``appearing`` or ``start``."""
-        return "appearing" if self.after_start is None else "start"
-
-    @property
     def delay(self) -> float:
-        """Seconds since that moment."""
+        """Seconds since the event appeared, or since it started if ``after_start`` is given."""
         return (self.after if self.after_start is None else self.after_start) or 0.0
 
     def check(self) -> Found:
