@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from imds_simulator.namespace.messages import Failure, Step
+from imds_simulator.namespace.messages import Failure
 from imds_simulator.namespace.outside import refused_namespace
 from support import simulator_process
 from support.other_user import USER
@@ -184,6 +184,6 @@ def test_a_refused_namespace_is_explained(verb, sim):
 
 def test_the_settings_that_forbid_a_namespace_are_named():
     settings = {"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1"}
-    failure = Failure(Step.MAP_USER.value, 1, "Operation not permitted")
+    failure = Failure("map-user", 1, "Operation not permitted")
     assert "apparmor_restrict_unprivileged_userns is 1" in str(refused_namespace(failure, settings.get))
     assert "seccomp" in str(refused_namespace(failure, {}.get))

@@ -9,27 +9,30 @@ outside, and executes the command when the simulator serves them. Only the stand
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
 import socket
+import struct
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from . import loopback
-from .messages import IMDS_ADDRESS, Failure, Step
+from .messages import BIND, IMDS_ADDRESS, Failure
 
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
+# linux/sockios.h, linux/if.h
+_SIOCSIFFLAGS, _SIOCSIFADDR, _SIOCSIFNETMASK, _IFF_UP = 0x8914, 0x8916, 0x891C, 0x1
 
 
 @contextlib.contextmanager
-def _step(step: Step) -> Iterator[None]:
+def _step(step: str) -> Iterator[None]:
     """Raise Failure in place of an OSError of the block."""
     try:
         yield
     except OSError as error:
-        raise Failure(step.value, error.errno or 0, error.strerror or str(error)) from None
+        raise Failure(step, error.errno or 0, error.strerror or str(error)) from None
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -59,7 +62,7 @@ def _execute(simulator: socket.socket, addresses: Sequence[tuple[str, int]], com
     enter()
     for host, port in addresses:
         with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as sock:
-            with _step(Step.BIND):
+            with _step(BIND):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 sock.bind((host, port))
             socket.send_fds(simulator, [b"socket"], [sock.fileno()])
@@ -69,7 +72,7 @@ def _execute(simulator: socket.socket, addresses: Sequence[tuple[str, int]], com
     # Python ignores these, and the command would inherit that
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
-    with _step(Step.EXECUTE):
+    with _step("execute"):
         os.execvp(command[0], list(command))
 
 
@@ -93,7 +96,7 @@ def enter() -> None:
 def _enter_user_namespace() -> None:
     user, group = os.geteuid(), os.getegid()
     _unshare(_CLONE_NEWUSER | _CLONE_NEWNET)
-    with _step(Step.MAP_USER):
+    with _step("map-user"):
         # a group can be mapped only after setgroups is denied (user_namespaces(7))
         for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
             with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
@@ -101,13 +104,16 @@ def _enter_user_namespace() -> None:
 
 
 def _prepare_loopback() -> None:
-    with _step(Step.ADD_ADDRESS):
-        loopback.bring_up()
-        loopback.add_address(IMDS_ADDRESS)
+    """Bring lo up, which gives it 127.0.0.1 and ::1, and add the address of IMDS; the program ``ip`` may be missing."""
+    with _step("add-address"), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        fcntl.ioctl(sock, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
+        # without the mask the whole class of the address would be local
+        for request, value in ((_SIOCSIFADDR, IMDS_ADDRESS), (_SIOCSIFNETMASK, "255.255.255.255")):
+            fcntl.ioctl(sock, request, struct.pack("16sH2x4s16x", b"lo:imds", socket.AF_INET, socket.inet_aton(value)))
 
 
 def _unshare(flags: int) -> None:
-    with _step(Step.UNSHARE):
+    with _step("unshare"):
         if sys.version_info >= (3, 12):
             os.unshare(flags)  # novm
             return

@@ -4,20 +4,10 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
 IMDS_ADDRESS = "169.254.169.254"
 IMDS_PORT = 80
-
-
-class Step(Enum):
-    """The steps of the process, in this order."""
-
-    UNSHARE = "unshare"
-    MAP_USER = "map-user"
-    ADD_ADDRESS = "add-address"
-    BIND = "bind"
-    EXECUTE = "execute"
+# the first step in the namespace, when it has the address
+BIND = "bind"
 
 
 class Failure(Exception):

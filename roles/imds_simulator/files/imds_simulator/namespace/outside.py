@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import Callable
 
-from .messages import IMDS_ADDRESS, Failure, Step
+from .messages import BIND, IMDS_ADDRESS, Failure
 
 _SOURCES = str(Path(__file__).parent.parent.parent)
 _PROGRAM = (
@@ -81,7 +81,7 @@ def _receive_sockets(process: socket.socket, count: int) -> list[socket.socket]:
     for _socket in range(count):
         data, descriptors, _flags, _sender = socket.recv_fds(process, 1024, 1)
         if not descriptors:
-            ended = Failure(Step.UNSHARE.value, 0, "the process ended")
+            ended = Failure("unshare", 0, "the process ended")
             raise refused_namespace(Failure(*json.loads(data)) if data else ended)
         found.append(socket.socket(fileno=descriptors[0]))
         found[-1].setblocking(False)
@@ -110,7 +110,7 @@ def refused_namespace(failure: Failure, read: Callable[[str], str | None] = _con
 
     ``read`` returns the content of a file, or None.
     """
-    if failure.step == Step.BIND.value:
+    if failure.step == BIND:
         return CannotEnter(
             f"{IMDS_ADDRESS}: cannot listen in the namespace: {failure.text}; change --listen or --control"
         )
