@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import time
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Callable, Optional
+from typing import Callable
 
 from aiohttp import web
 
@@ -21,9 +20,6 @@ from .scenario.plans import Scenario
 from .server.clock import Clock, ManualClock
 from .server.engine import Engine
 from .server.listeners import ListenAddress, Listener, Listeners, hide_client_errors
-
-# serves the control API at a socket that is bound, or at its address, and returns the URL
-ServeControl = Callable[[Optional[socket.socket]], Awaitable[str]]
 
 
 @dataclass(frozen=True)
@@ -39,12 +35,12 @@ class ServerOptions:
 
 @dataclass(frozen=True)
 class RunningSimulator:
-    """A simulator that serves; ``serve_control`` serves the control API at a further socket."""
+    """A simulator that serves; ``control`` is the URL of the control API, which ``runner`` serves."""
 
     engine: Engine
     listeners: Listeners
     control: str
-    serve_control: ServeControl
+    runner: web.AppRunner
 
 
 @contextlib.asynccontextmanager
@@ -59,43 +55,25 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
     engine = Engine(options.scenario, clock, print_line)
     listeners = Listeners(engine, options.listen)
     access = Access(options.control_token, options.control.host)
-    app = control_app(engine, listeners, access)
-    async with _control(app, options.control) as serve_control:
+    runner = web.AppRunner(control_app(engine, listeners, access), access_log=None)
+    await runner.setup()
+    assert runner.server is not None, "setup makes it"
+    control = Listener(ListenAddress(options.control, (), None), runner.server)
+    tasks: list[asyncio.Task[None]] = []
+    try:
         # before the control API answers: a client that found it ready uses the addresses of the VMs next
         await listeners.open()
         await listeners.apply_refusals()
-        control = await serve_control(None)
-        tasks = [asyncio.create_task(engine.tick(listeners.apply_refusals))]
+        await control.open()
+        tasks.append(asyncio.create_task(engine.tick(listeners.apply_refusals)))
         if engine.publisher is not None:
             tasks.append(asyncio.create_task(engine.publisher.run()))
-        running = RunningSimulator(engine, listeners, control, serve_control)
-        try:
-            yield running
-        finally:
-            for each in tasks:
-                each.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await listeners.close()
-            await engine.impact.stop()
-
-
-@contextlib.asynccontextmanager
-async def _control(app: web.Application, address: Address) -> AsyncIterator[ServeControl]:
-    """Yield the function that serves the control API at ``address``, or at a socket that is bound."""
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    server = runner.server
-    assert server is not None, "setup makes it"
-    listeners: list[Listener] = []
-
-    async def serve(sock: socket.socket | None) -> str:
-        listeners.append(Listener(ListenAddress(address, (), None), server, sock))
-        await listeners[-1].open()
-        return listeners[-1].url
-
-    try:
-        yield serve
+        yield RunningSimulator(engine, listeners, control.url, runner)
     finally:
-        for each in listeners:
-            await each.close()
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await listeners.close()
+        await engine.impact.stop()
+        await control.close()
         await runner.cleanup()

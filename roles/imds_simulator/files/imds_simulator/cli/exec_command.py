@@ -9,6 +9,8 @@ import socket
 from collections.abc import Sequence
 from functools import partial
 
+from aiohttp import web
+
 from ..namespace.messages import IMDS_ADDRESS, IMDS_PORT
 from ..namespace.outside import start_inside
 from ..scenario.groups import Address, Vm
@@ -73,7 +75,7 @@ async def _execute_inside(command: Sequence[str], simulator: RunningSimulator, v
     async def serve(sockets: Sequence[socket.socket]) -> None:
         for listen_address, sock in zip(served, sockets):
             await simulator.listeners.serve_also(listen_address, sock)
-        await simulator.serve_control(sockets[-1])
+        await web.SockSite(simulator.runner, sockets[-1]).start()
 
     reachable = {name for each in served for name in each.vms}
     endpoints = {name: url for name, url in simulator.listeners.endpoints().items() if name in reachable}
