@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from imds_simulator.__main__ import main
+from imds_simulator.control.page.report import report
 from imds_simulator.control.state import MAX_NEW, run_data
-from imds_simulator.report.page import report
 from imds_simulator.scenario.files import default_scenario
 from imds_simulator.server.clock import ManualClock
 from imds_simulator.server.engine import Engine

@@ -5,15 +5,16 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import secrets
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..report.atomic_file import write_whole
-from ..report.page import report
+from ..control.page.report import report
 from .control_client import get_state
 from .options import control_options
 from .output import fail, print_problem
@@ -70,3 +71,42 @@ def _keep(text: str) -> str:
             os.unlink(name)
         return f"no temporary file either: {error.strerror}; the report is lost"
     return f"the report is in {name}"
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write ``text`` to ``path``; an existing file stays as it is until the new one is complete.
+
+    Raises:
+        OSError: the folder or the disk does not take the file.
+    """
+    # a symbolic link stays, and what it names is replaced
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        # a pipe or a terminal, such as /dev/stdout
+        target.write_text(text, encoding="utf-8")
+        return
+    temporary = target.with_name(f".report-{secrets.token_hex(8)}.tmp")
+    try:
+        with open(temporary, "x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def check_writable(path: Path) -> None:
+    """Check that ``write_whole`` can probably write ``path``, without a change of the file.
+
+    Raises:
+        OSError: its folder does not exist or takes no file, or it is a folder itself.
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if target.is_file() or not target.exists():
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass

@@ -18,7 +18,6 @@ from typing import Callable
 from ..control.state import run_data
 from ..keys import Problems, problem_text
 from ..namespace.outside import CannotEnter
-from ..report.atomic_file import check_writable
 from ..scenario.checks import scenario_problems
 from ..scenario.files import ScenarioError, default_scenario, load_with_warnings
 from ..scenario.groups import Address, Vm
@@ -28,7 +27,7 @@ from ..server.listeners import CannotListen, conflict, listen_addresses
 from ..simulator import RunningSimulator, ServerOptions, run_simulator
 from ..suggestions import unknown
 from .output import discard, finish_writing, print_out, print_problem, start_writing
-from .report_command import write_report
+from .report_command import check_writable, write_report
 
 # runs while a simulator serves, and returns the exit code
 Work = Callable[[RunningSimulator], Awaitable[int]]

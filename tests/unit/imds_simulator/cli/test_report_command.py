@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 
-from imds_simulator.report.page import report
+from imds_simulator.control.page.report import report
 from support import simulator_process
 from support.simulator.raw_http import send_request
 from support.simulator.report_page import ReportPage

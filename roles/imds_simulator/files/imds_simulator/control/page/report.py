@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-_FOLDER = Path(__file__).parents[1] / "control" / "page"
+_FOLDER = Path(__file__).parent
 
 
 def report(run: Mapping[str, Any]) -> str:

@@ -1,3 +1,0 @@
-# SPDX-License-Identifier: GPL-3.0-or-later
-# Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Writes a run of the simulator as one HTML file; pure except for ``atomic_file``."""
