@@ -13,6 +13,8 @@ import math
 import time
 from typing import Callable
 
+_HOUR = 3600.0
+
 
 class Clock:
     """Real time plus the seconds that ``advance`` added, and those by which the system clock was set back.
@@ -24,7 +26,8 @@ class Clock:
         self._real = real
         self._latest = -math.inf
         self._offset = 0.0
-        self._sleepers: set[asyncio.Future[None]] = set()
+        # each is set when the clock is moved
+        self._waiting: set[asyncio.Event] = set()
 
     def now(self) -> float:
         """Return the Unix time in seconds."""
@@ -37,36 +40,30 @@ class Clock:
     def advance(self, wall_seconds: float) -> None:
         """Move the clock forward and wake the coroutines that wait for it."""
         self._offset += wall_seconds
-        for sleeper in self._sleepers:
-            if not sleeper.done():
-                sleeper.set_result(None)
+        for each in self._waiting:
+            each.set()
 
     async def wait_until(self, moment: float) -> None:
         """Return when the clock has reached ``moment``."""
         while self.now() < moment:
-            # the system clock may be set while this sleeps
-            await self._sleep(min(moment - self.now(), 3600.0))
+            await self.wait(moment, asyncio.Event())
 
     async def wait(self, moment: float, wake_up: asyncio.Event) -> None:
-        """Return when the clock has reached ``moment``, or when ``wake_up`` is set, which is cleared."""
-        waits = [asyncio.ensure_future(each) for each in (self.wait_until(moment), wake_up.wait())]
+        """Return when ``wake_up`` is set, which is cleared, or when the clock may have reached ``moment``."""
+        left = moment - self.now()
+        timer = asyncio.get_running_loop().call_later(self._longest_wait(left) if left > 0 else 0, wake_up.set)
+        self._waiting.add(wake_up)
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            await wake_up.wait()
         finally:
-            for each in waits:
-                each.cancel()
-        wake_up.clear()
+            timer.cancel()
+            self._waiting.discard(wake_up)
+            wake_up.clear()
 
-    async def _sleep(self, wall_seconds: float) -> None:
-        """Sleep for ``wall_seconds``, or until the clock is moved."""
-        sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._sleepers.add(sleeper)
-        try:
-            await asyncio.wait_for(sleeper, wall_seconds)
-        except asyncio.TimeoutError:
-            pass
-        finally:
-            self._sleepers.discard(sleeper)
+    def _longest_wait(self, wall_seconds: float) -> float:
+        """Return the real seconds after which a coroutine that waits for ``wall_seconds`` looks at the clock again."""
+        # the system clock may be set meanwhile
+        return min(wall_seconds, _HOUR)
 
 
 class ManualClock(Clock):
@@ -75,7 +72,5 @@ class ManualClock(Clock):
     def __init__(self, start: float) -> None:
         super().__init__(lambda: float(math.floor(start)))
 
-    async def wait_until(self, moment: float) -> None:
-        """Return when the clock has reached ``moment``."""
-        while self.now() < moment:
-            await self._sleep(3600.0)
+    def _longest_wait(self, wall_seconds: float) -> float:
+        return _HOUR
