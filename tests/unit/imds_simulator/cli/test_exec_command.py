@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from imds_simulator.namespace.messages import Failure
+from imds_simulator.namespace.entry import Failure
 from imds_simulator.namespace.outside import refused_namespace
 from support import simulator_process
 from support.other_user import USER

@@ -11,7 +11,7 @@ from functools import partial
 
 from aiohttp import web
 
-from ..namespace.messages import IMDS_ADDRESS, IMDS_PORT
+from ..namespace.entry import IMDS_ADDRESS, IMDS_PORT
 from ..namespace.outside import start_inside
 from ..scenario.groups import Address, Vm
 from ..server.listeners import ListenAddress, Listener

@@ -12,7 +12,7 @@ import socket
 from collections.abc import Sequence
 from types import SimpleNamespace
 
-from ..namespace.messages import IMDS_ADDRESS, IMDS_PORT
+from ..namespace.entry import IMDS_ADDRESS, IMDS_PORT
 from ..namespace.outside import CannotEnter, start_inside
 from ..namespace.processes import kill_processes, network_of
 from ..namespace.relay import relay

@@ -9,7 +9,6 @@ outside, and executes the command when the simulator serves them. Only the stand
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import signal
@@ -19,11 +18,24 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .messages import BIND, IMDS_ADDRESS, Failure
+IMDS_ADDRESS = "169.254.169.254"
+IMDS_PORT = 80
+# the first step in the namespace, when it has the address
+BIND = "bind"
 
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 # linux/sockios.h, linux/if.h
 _SIOCSIFFLAGS, _SIOCSIFADDR, _SIOCSIFNETMASK, _IFF_UP = 0x8914, 0x8916, 0x891C, 0x1
+
+
+class Failure(Exception):
+    """A ``step`` failed by an error of the kernel; the arguments are the last message of the process, as JSON."""
+
+    def __init__(self, step: str, code: int, text: str) -> None:
+        super().__init__(step, code, text)
+        self.step = step
+        self.code = code
+        self.text = text
 
 
 @contextlib.contextmanager
@@ -105,6 +117,9 @@ def _enter_user_namespace() -> None:
 
 def _prepare_loopback() -> None:
     """Bring lo up, which gives it 127.0.0.1 and ::1, and add the address of IMDS; the program ``ip`` may be missing."""
+    # not on Windows, where the simulator starts without a namespace
+    import fcntl
+
     with _step("add-address"), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         fcntl.ioctl(sock, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
         # without the mask the whole class of the address would be local

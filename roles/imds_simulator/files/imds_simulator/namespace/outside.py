@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import Callable
 
-from .messages import BIND, IMDS_ADDRESS, Failure
+from .entry import BIND, IMDS_ADDRESS, Failure
 
 _SOURCES = str(Path(__file__).parent.parent.parent)
 _PROGRAM = (
