@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Callable, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -20,7 +20,7 @@ from ..value_types import one_of
 from .control_client import Call, send
 from .options import control_options
 from .output import fail, print_problem
-from .parsing import Command, flag, option, parse, typed
+from .parsing import Command, option, parse, typed
 
 
 class Verb(NamedTuple):
@@ -57,10 +57,6 @@ def _post(path: str) -> Callable[[dict[str, Any]], Call]:
     return call
 
 
-def _schedule(given: dict[str, Any]) -> Call:
-    return Call("POST", "/events", {**given.pop("json", {}), **given})
-
-
 def _knob(given: dict[str, Any]) -> Call:
     words = given["pairs"]
     names = [each for each in words if "=" not in each]
@@ -90,16 +86,6 @@ def _fault(given: dict[str, Any]) -> Call:
     return Call("POST", "/faults", {"kind": which, **given})
 
 
-def _json_object(text: str) -> Mapping[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{text!r} is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise ValueError(f'{text!r} is not a JSON object such as {{"impact_for": 3}}')
-    return value
-
-
 def _options_of(cls: Any, *left_out: str) -> list[click.Option]:
     """Return an option for each key of the dataclass ``cls`` whose value is a text of one word or more."""
     return [
@@ -122,12 +108,8 @@ _ALL: Sequence[tuple[str, str, Callable[[dict[str, Any]], Call], Sequence[click.
     (
         "schedule",
         "schedule an event",
-        _schedule,
-        (
-            *_options_of(EventPlan, "hold", "changes"),
-            flag("hold", "other tenants hold it until released or NotBefore", default=None),
-            option("json", "JSON", "further keys of the event, as a JSON object", _json_object),
-        ),
+        _post("/events"),
+        _options_of(EventPlan, "changes"),
     ),
     (
         "approve",
@@ -189,7 +171,7 @@ _ALL: Sequence[tuple[str, str, Callable[[dict[str, Any]], Call], Sequence[click.
         "requests",
         "show recent requests, and the number of requests",
         _get("/requests"),
-        (option("vm", "VM", "only requests of this VM"), option("after", "NUMBER", "only those with a higher number")),
+        (option("vm", "VM", "only requests of this VM"),),
     ),
 )
 VERBS = {name: Verb(Command(name, text, [*control_options(), *own]), call) for name, text, call, own in _ALL}
