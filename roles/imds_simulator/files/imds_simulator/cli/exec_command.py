@@ -5,14 +5,13 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Sequence
 from functools import partial
 
 from aiohttp import web
 
 from ..namespace.entry import IMDS_ADDRESS, IMDS_PORT
-from ..namespace.outside import start_inside
+from ..namespace.outside import entered
 from ..scenario.groups import Address, Vm
 from ..server.listeners import ListenAddress, Listener
 from ..simulator import RunningSimulator
@@ -20,7 +19,7 @@ from ..suggestions import unknown
 from .commands import EXEC
 from .options import http_address
 from .output import discard, fail, print_err
-from .running import environment_of, parse_with_command, run_command
+from .running import Process, environment_of, parse_with_command, run_command
 from .serve_command import UsageError, is_loopback, print_addresses, run
 
 _IMDS_URL = f"http://{IMDS_ADDRESS}"
@@ -71,17 +70,19 @@ async def _execute_inside(command: Sequence[str], simulator: RunningSimulator, v
     imds = ListenAddress(Address(IMDS_ADDRESS, IMDS_PORT), (vm.name,), vm)
     served = [imds, *filter(None, map(_inside, simulator.listeners.all))]
     control = http_address(simulator.control)._replace(host="127.0.0.1")
-
-    async def serve(sockets: Sequence[socket.socket]) -> None:
-        for listen_address, sock in zip(served, sockets):
-            await simulator.listeners.serve_also(listen_address, sock)
-        await web.SockSite(simulator.runner, sockets[-1]).start()
-
+    addresses = [*(each.address for each in served), control]
     reachable = {name for each in served for name in each.vms}
     endpoints = {name: url for name, url in simulator.listeners.endpoints().items() if name in reachable}
     environment = environment_of(_IMDS_URL, endpoints | {vm.name: _IMDS_URL}, f"http://{control}", token)
-    addresses = [*(each.address for each in served), control]
-    return await run_command(partial(start_inside, command, environment, addresses, serve), command[0])
+
+    async def start() -> Process:
+        async with entered(command, environment, addresses) as (process, sockets):
+            for listen_address, sock in zip(served, sockets):
+                await simulator.listeners.serve_also(listen_address, sock)
+            await web.SockSite(simulator.runner, sockets[-1]).start()
+        return process
+
+    return await run_command(start, command[0])
 
 
 def _inside(listener: Listener) -> ListenAddress | None:

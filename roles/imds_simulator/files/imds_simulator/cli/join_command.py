@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 
 from ..namespace.entry import IMDS_ADDRESS, IMDS_PORT
-from ..namespace.outside import CannotEnter, start_inside
+from ..namespace.outside import CannotEnter, entered
 from ..namespace.processes import kill_processes, network_of
 from ..namespace.relay import relay
 from ..scenario.groups import Address
@@ -89,18 +89,13 @@ async def _join(
 ) -> int:
     """Run ``command`` where 169.254.169.254 is ``address``, and the control API has its port; return the exit code."""
     inside = [(IMDS_ADDRESS, IMDS_PORT), ("127.0.0.1", control.port)]
-    relays: list[asyncio.AbstractServer] = []
-    networks: list[int] = []
     watchers: list[asyncio.Task[None]] = []
 
-    async def serve(sockets: Sequence[socket.socket]) -> None:
-        networks.append(network_of(sockets[0]))
-        relays.append(await relay(sockets[0], address, local))
-        relays.append(await relay(sockets[1], control))
-
     async def start() -> Process:
-        process = await start_inside(command, environment, inside, serve, in_own_session=True)
-        watchers.append(asyncio.create_task(_watch(options, process, networks[0], relays)))
+        async with entered(command, environment, inside, in_own_session=True) as (process, sockets):
+            network = network_of(sockets[0])
+            relays = [await relay(sockets[0], address, local), await relay(sockets[1], control)]
+        watchers.append(asyncio.create_task(_watch(options, process, network, relays)))
         return process
 
     url = f"http://{IMDS_ADDRESS}"

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
 import sys
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Callable
 
@@ -36,18 +37,17 @@ class CannotEnter(Exception):
     """No network has the address of IMDS; the text is one line."""
 
 
-async def start_inside(
+@contextlib.asynccontextmanager
+async def entered(
     command: Sequence[str],
     environment: Mapping[str, str],
     addresses: Sequence[tuple[str, int]],
-    serve: Callable[[Sequence[socket.socket]], Awaitable[None]],
     in_own_session: bool = False,
-) -> asyncio.subprocess.Process:
-    """Start ``command`` in a new network namespace.
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, list[socket.socket]]]:
+    """Yield a process in a new network namespace, and its sockets, which are bound to ``addresses`` in this order.
 
-    ``addresses`` are HOST and PORT of each socket that the simulator serves in the namespace; ``serve`` serves the
-    bound sockets, which are in the order of ``addresses``. With ``in_own_session`` the command leads a session, and a
-    process group, of its own.
+    The block serves the sockets; after it the process executes ``command``. With ``in_own_session`` the command leads
+    a session, and a process group, of its own.
 
     Raises:
         CannotEnter: there is no such namespace.
@@ -66,13 +66,12 @@ async def start_inside(
                 start_new_session=in_own_session,
             )
         try:
-            await serve(await asyncio.to_thread(_receive_sockets, here, len(addresses)))
+            yield process, await asyncio.to_thread(_receive_sockets, here, len(addresses))
             await asyncio.to_thread(_execute, here)
         except BaseException:
             here.close()
             await process.wait()
             raise
-    return process
 
 
 def _receive_sockets(process: socket.socket, count: int) -> list[socket.socket]:
