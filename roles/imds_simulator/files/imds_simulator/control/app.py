@@ -50,11 +50,39 @@ def control_app(engine: Engine, listeners: Listeners, access: Access) -> web.App
             await listeners.apply_refusals()
         return answer
 
+    simulator, events, faults = SimulatorRoutes(engine, listeners), EventRoutes(engine), FaultRoutes(engine)
     app = web.Application(middlewares=[_errors_as_json, access.middleware, settled])
     app.on_response_prepare.append(_mark)
-    for group in (SimulatorRoutes(engine, listeners), EventRoutes(engine), FaultRoutes(engine)):
-        app.add_routes(group.routes())
-    app.add_routes([arm_route(engine, access.token), *PAGE_ROUTES])
+    app.add_routes(
+        [
+            web.get("/health", simulator.health),
+            web.get("/state", simulator.state),
+            web.get("/log", simulator.log),
+            web.get("/requests", simulator.requests),
+            web.get("/schema", simulator.schema),
+            web.get("/knobs", simulator.knobs),
+            web.post("/knobs", simulator.set_knobs),
+            web.post("/advance", simulator.advance),
+            web.post("/incarnation", simulator.incarnation),
+            web.post("/disable", simulator.disable),
+            web.get("/events", events.show_all),
+            web.post("/events", events.schedule),
+            web.get("/events/{event}", events.show),
+            web.post("/events/{event}/approve", events.approve),
+            web.post("/events/{event}/cancel", events.cancel),
+            web.post("/events/{event}/complete", events.complete),
+            web.post("/events/{event}/change", events.change),
+            web.post("/fail", events.fail),
+            web.post("/notes", events.note),
+            web.get("/faults", faults.show_all),
+            web.post("/faults", faults.inject),
+            web.delete("/faults", faults.clear),
+            web.delete("/faults/{number}", faults.clear),
+            web.get("/fault-kinds", faults.kinds),
+            arm_route(engine, access.token),
+            *PAGE_ROUTES,
+        ]
+    )
     return app
 
 
@@ -135,21 +163,6 @@ class SimulatorRoutes:
     def __init__(self, engine: Engine, listeners: Listeners) -> None:
         self._engine = engine
         self._listeners = listeners
-
-    def routes(self) -> list[web.RouteDef]:
-        """Return the routes for aiohttp."""
-        return [
-            web.get("/health", self.health),
-            web.get("/state", self.state),
-            web.get("/log", self.log),
-            web.get("/requests", self.requests),
-            web.get("/schema", self.schema),
-            web.get("/knobs", self.knobs),
-            web.post("/knobs", self.set_knobs),
-            web.post("/advance", self.advance),
-            web.post("/incarnation", self.incarnation),
-            web.post("/disable", self.disable),
-        ]
 
     async def health(self, _request: web.Request) -> web.Response:
         """Answer that the simulator runs."""

@@ -56,20 +56,6 @@ class EventRoutes:
         self._engine = engine
         self._numbers = count(1)
 
-    def routes(self) -> list[web.RouteDef]:
-        """Return the routes for aiohttp."""
-        return [
-            web.get("/events", self.show_all),
-            web.post("/events", self.schedule),
-            web.get("/events/{event}", self.show),
-            web.post("/events/{event}/approve", self.approve),
-            web.post("/events/{event}/cancel", self.cancel),
-            web.post("/events/{event}/complete", self.complete),
-            web.post("/events/{event}/change", self.change),
-            web.post("/fail", self.fail),
-            web.post("/notes", self.note),
-        ]
-
     async def show_all(self, _request: web.Request) -> web.Response:
         """Return all events, ended ones first."""
         world = self._engine.world

@@ -23,16 +23,6 @@ class FaultRoutes:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def routes(self) -> list[web.RouteDef]:
-        """Return the routes for aiohttp."""
-        return [
-            web.get("/faults", self.show_all),
-            web.post("/faults", self.inject),
-            web.delete("/faults", self.clear),
-            web.delete("/faults/{number}", self.clear),
-            web.get("/fault-kinds", self.kinds),
-        ]
-
     async def show_all(self, _request: web.Request) -> web.Response:
         """Return the faults with their time windows and counts."""
         now = self._engine.settle()
