@@ -19,7 +19,7 @@ from ..suggestions import unknown
 from .commands import EXEC
 from .options import http_address
 from .output import discard, fail, print_err
-from .running import Process, environment_of, parse_with_command, run_command
+from .running import Process, Start, environment_of, parse_with_command, run_command
 from .serve_command import UsageError, is_loopback, print_addresses, run
 
 _IMDS_URL = f"http://{IMDS_ADDRESS}"
@@ -34,15 +34,17 @@ def main(arguments: Sequence[str]) -> int:
         fail("--imds-vm: only with --imds-address")
     log = discard if options.quiet else print_err
 
-    async def execute(simulator: RunningSimulator) -> int:
+    async def execute(simulator: RunningSimulator, signals: asyncio.Queue[int]) -> int:
         print_addresses(simulator, log)
-        if not options.imds_address:
-            return await _execute_here(command, simulator, options.control_token)
-        vm = _vm(options.imds_vm, simulator)
-        log(f"listening {_IMDS_URL} for {vm.name}, in the network of the command")
-        return await _execute_inside(command, simulator, vm, options.control_token)
+        if options.imds_address:
+            vm = _vm(options.imds_vm, simulator)
+            log(f"listening {_IMDS_URL} for {vm.name}, in the network of the command")
+            start = _inside(command, simulator, vm, options.control_token)
+        else:
+            start = _here(command, simulator, options.control_token)
+        return await run_command(start, command[0], signals)
 
-    return run(options, lambda: execute, log)
+    return run(options, execute, log)
 
 
 def _vm(wanted: str | None, simulator: RunningSimulator) -> Vm:
@@ -53,22 +55,20 @@ def _vm(wanted: str | None, simulator: RunningSimulator) -> Vm:
     return vms[name]
 
 
-async def _execute_here(command: Sequence[str], simulator: RunningSimulator, token: str | None) -> int:
-    """Run ``command`` in the present network and return its exit code."""
+def _here(command: Sequence[str], simulator: RunningSimulator, token: str | None) -> Start:
+    """Return the function that starts ``command`` in the present network."""
     endpoints = simulator.listeners.endpoints()
     environment = environment_of(next(iter(endpoints.values())), endpoints, simulator.control, token)
-    start = partial(asyncio.create_subprocess_exec, *command, env=environment)
-    return await run_command(start, command[0])
+    return partial(asyncio.create_subprocess_exec, *command, env=environment)
 
 
-async def _execute_inside(command: Sequence[str], simulator: RunningSimulator, vm: Vm, token: str | None) -> int:
-    """Run ``command`` in a network namespace, in which 169.254.169.254 is ``vm``, and return its exit code.
+def _inside(command: Sequence[str], simulator: RunningSimulator, vm: Vm, token: str | None) -> Start:
+    """Return the function that starts ``command`` in a network namespace, in which 169.254.169.254 is ``vm``.
 
-    Raises:
-        CannotEnter: there is no such namespace.
+    It raises CannotEnter if there is no such namespace.
     """
     imds = ListenAddress(Address(IMDS_ADDRESS, IMDS_PORT), (vm.name,), vm)
-    served = [imds, *filter(None, map(_inside, simulator.listeners.all))]
+    served = [imds, *filter(None, map(_address_inside, simulator.listeners.all))]
     control = http_address(simulator.control)._replace(host="127.0.0.1")
     addresses = [*(each.address for each in served), control]
     reachable = {name for each in served for name in each.vms}
@@ -82,10 +82,10 @@ async def _execute_inside(command: Sequence[str], simulator: RunningSimulator, v
             await web.SockSite(simulator.runner, sockets[-1]).start()
         return process
 
-    return await run_command(start, command[0])
+    return start
 
 
-def _inside(listener: Listener) -> ListenAddress | None:
+def _address_inside(listener: Listener) -> ListenAddress | None:
     """Return the address in the namespace, which has loopback only, at which the URL of ``listener`` works, or None."""
     address = Address(_LOOPBACK.get(listener.address.host, listener.address.host), listener.address.port)
     return listener.listen_address._replace(address=address) if is_loopback(address) else None

@@ -23,6 +23,7 @@ from .options import REMOVED_IMDS_OPTIONS, control_options, http_address
 from .output import fail, print_problem, program_name
 from .parsing import Command, option
 from .running import Process, environment_of, parse_with_command, run_command
+from .serve_command import signal_queue
 
 # real seconds between two questions whether the VM still exists
 _INTERVAL = 1.0
@@ -100,7 +101,7 @@ async def _join(
 
     url = f"http://{IMDS_ADDRESS}"
     environment = environment_of(url, {options.vm: url}, f"http://127.0.0.1:{control.port}", options.control_token)
-    return await run_command(start, command[0], in_own_session=True)
+    return await run_command(start, command[0], signal_queue(), in_own_session=True)
 
 
 async def _watch(

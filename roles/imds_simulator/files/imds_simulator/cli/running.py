@@ -16,7 +16,6 @@ from typing import Callable
 from .commands import EXEC
 from .output import fail, print_problem
 from .parsing import CONTROL, CONTROL_TOKEN, ENDPOINT, ENDPOINTS, Command, parse, variables
-from .serve_command import on_signals
 
 Process = asyncio.subprocess.Process
 # starts a command; raises OSError if it cannot be executed
@@ -52,27 +51,20 @@ def environment_of(endpoint: str, endpoints: Mapping[str, str], control: str, to
     }
 
 
-async def run_command(start: Start, program: str, *, in_own_session: bool = False) -> int:
+async def run_command(start: Start, program: str, signals: asyncio.Queue[int], *, in_own_session: bool = False) -> int:
     """Run the command that ``start`` starts, forward signals to it, and return its exit code, as a shell has it.
 
-    ``program`` is its name. ``in_own_session``: the command leads a session of its own; all its processes get the
-    signals.
+    ``program`` is its name, ``signals`` the numbers of the signals. ``in_own_session``: the command leads a session of
+    its own; all its processes get the signals.
     """
-    process: Process | None = None
-    early_signals: list[int] = []
-
-    def forward(number: int) -> None:
-        if process is None:
-            early_signals.append(number)
-        elif number != signal.SIGINT or in_own_session:
-            send(number)
-        elif not os.isatty(0):
-            # a terminal, and most other senders (also CI systems), send SIGINT to the whole process group; a second
-            # SIGINT immediately after the first makes ansible-playbook exit without ending its workers
-            asyncio.get_running_loop().call_later(_SECOND_INTERRUPT, send, number)
+    try:
+        process = await start()
+    except OSError as error:
+        print_problem(f"cannot run {program}: {error.strerror or error}")
+        return 127 if isinstance(error, FileNotFoundError) else 126
 
     def send(number: int) -> None:
-        if process is None or process.returncode is not None:
+        if process.returncode is not None:
             return
         # it may have ended, although the event loop does not know it yet
         with contextlib.suppress(ProcessLookupError):
@@ -81,15 +73,21 @@ async def run_command(start: Start, program: str, *, in_own_session: bool = Fals
             else:
                 process.send_signal(number)
 
-    # before the command starts, because a signal during the start must reach the command too
-    on_signals(forward)
-    try:
-        process = await start()
-    except OSError as error:
-        print_problem(f"cannot run {program}: {error.strerror or error}")
-        return 127 if isinstance(error, FileNotFoundError) else 126
-    for number in early_signals:
-        forward(number)
+    async def forward() -> None:
+        while True:
+            number = await signals.get()
+            if number != signal.SIGINT or in_own_session:
+                send(number)
+            elif not os.isatty(0):
+                # a terminal, and most other senders (also CI systems), send SIGINT to the whole process group; a second
+                # SIGINT immediately after the first makes ansible-playbook exit without ending its workers
+                asyncio.get_running_loop().call_later(_SECOND_INTERRUPT, send, number)
+
+    # a signal that came during the start may not have reached the command
+    while not signals.empty():
+        send(signals.get_nowait())
+    forwarding = asyncio.create_task(forward())
     status = await process.wait()
+    forwarding.cancel()
     # a shell returns this code for a command that a signal ended
     return 128 - status if status < 0 else status

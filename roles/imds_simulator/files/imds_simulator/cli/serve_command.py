@@ -29,8 +29,8 @@ from ..suggestions import unknown
 from .output import discard, finish_writing, print_out, print_problem, start_writing
 from .report_command import check_writable, write_report
 
-# runs while a simulator serves, and returns the exit code
-Work = Callable[[RunningSimulator], Awaitable[int]]
+# runs while a simulator serves, with the numbers of the signals that come, and returns the exit code
+Work = Callable[[RunningSimulator, asyncio.Queue[int]], Awaitable[int]]
 
 
 class UsageError(Exception):
@@ -122,17 +122,11 @@ def serve(options: SimpleNamespace) -> int:
     return run(options, _until_signal, discard if options.quiet else print_out)
 
 
-def _until_signal() -> Work:
-    """Return the work that prints the addresses and waits for a signal, which may come before the work begins."""
-    stop = asyncio.Event()
-    on_signals(lambda _number: stop.set())
-
-    async def wait(simulator: RunningSimulator) -> int:
-        print_addresses(simulator, print_out)
-        await stop.wait()
-        return 0
-
-    return wait
+async def _until_signal(simulator: RunningSimulator, signals: asyncio.Queue[int]) -> int:
+    """Print the addresses, and wait for a signal, which may have come before."""
+    print_addresses(simulator, print_out)
+    await signals.get()
+    return 0
 
 
 def print_addresses(simulator: RunningSimulator, log: Callable[[str], None]) -> None:
@@ -146,15 +140,14 @@ def print_addresses(simulator: RunningSimulator, log: Callable[[str], None]) -> 
     log(f"control {simulator.control}")
 
 
-def run(options: SimpleNamespace, begin: Callable[[], Work], log: Callable[[str], None]) -> int:
+def run(options: SimpleNamespace, work: Work, log: Callable[[str], None]) -> int:
     """Work while a simulator serves as ``options`` say, write the report, and return the exit code.
 
-    ``begin`` returns the work; it is called before the simulator starts, in the loop of asyncio. ``log`` prints a line
-    of the simulator's log.
+    ``log`` prints a line of the simulator's log.
     """
     start_writing()
     try:
-        return asyncio.run(_run(server_options(options), options.report, begin, log))
+        return asyncio.run(_run(server_options(options), options.report, work, log))
     except ScenarioError as error:
         print(error, file=sys.stderr)
     except (UsageError, CannotListen, CannotEnter) as error:
@@ -168,31 +161,31 @@ def run(options: SimpleNamespace, begin: Callable[[], Work], log: Callable[[str]
     return 2
 
 
-async def _run(
-    settings: ServerOptions, report: str | None, begin: Callable[[], Work], log: Callable[[str], None]
-) -> int:
-    work = begin()
+async def _run(settings: ServerOptions, report: str | None, work: Work, log: Callable[[str], None]) -> int:
+    # before the simulator starts: a signal during the start ends it in order
+    signals = signal_queue()
     async with run_simulator(settings, log) as simulator:
-        status = await work(simulator)
+        status = await work(simulator, signals)
         if report is not None:
             report_status = write_report(Path(report), run_data(simulator.engine, simulator.listeners.endpoints()))
             status = status or report_status
     return status
 
 
-def on_signals(react: Callable[[int], None]) -> None:
-    """Call ``react`` with the number of each signal that ends a program."""
-    loop = asyncio.get_running_loop()
+def signal_queue() -> asyncio.Queue[int]:
+    """Return a queue that gets the number of each signal that ends a program."""
+    loop, signals = asyncio.get_running_loop(), asyncio.Queue[int]()
     if sys.platform == "win32":
         # its event loop has no handlers of signals
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda number, _frame: loop.call_soon_threadsafe(react, number))
-        return
+            signal.signal(number, lambda number, _frame: loop.call_soon_threadsafe(signals.put_nowait, number))
+        return signals
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, react, number)
+        loop.add_signal_handler(number, signals.put_nowait, number)
     # with nohup the simulator ignores SIGHUP
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        loop.add_signal_handler(signal.SIGHUP, react, signal.SIGHUP)
+        loop.add_signal_handler(signal.SIGHUP, signals.put_nowait, signal.SIGHUP)
+    return signals
 
 
 def _allow_many_connections() -> None:
