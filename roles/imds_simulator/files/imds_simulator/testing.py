@@ -144,14 +144,10 @@ def _read(scenario: str | os.PathLike[str] | Mapping[str, Any] | None) -> tuple[
     if scenario is None:
         return default_scenario(), []
     if isinstance(scenario, Mapping):
-        return parse_with_warnings(_json(scenario), "scenario")
+        # JSON is YAML as well; times and paths become text
+        return parse_with_warnings(json.dumps(dict(scenario), default=str, ensure_ascii=False), "scenario")
     if not isinstance(scenario, (str, os.PathLike)) or not os.fspath(scenario):
         raise ScenarioError(f"scenario: {scenario!r} is not a path, a name, the text of a file or a mapping")
     if isinstance(scenario, str) and ("\n" in scenario or ": " in scenario):
         return parse_with_warnings(scenario, "scenario")
     return load_with_warnings(os.fspath(scenario))
-
-
-def _json(mapping: Mapping[str, Any]) -> str:
-    """Return JSON, which is YAML as well, with text in place of times and paths."""
-    return json.dumps(dict(mapping), default=str, ensure_ascii=False)

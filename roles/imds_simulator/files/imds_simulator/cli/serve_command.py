@@ -57,7 +57,11 @@ def server_options(options: SimpleNamespace) -> ServerOptions:
         raise UsageError("; ".join(f"--knob {problem_text(path, text)}" for path, text in problems.found))
     _check_addresses(options, scenario)
     if options.report is not None:
-        _check_folder_of(options.report)
+        try:
+            check_writable(Path(options.report))
+        except OSError as error:
+            # before the run, because a run may take hours
+            raise UsageError(f"--report: cannot write {options.report}: {error.strerror}; name another file") from None
     return ServerOptions(
         dataclasses.replace(scenario, knobs=knobs, speed=options.speed or scenario.speed),
         options.listen,
@@ -88,14 +92,6 @@ def is_loopback(address: Address) -> bool:
         return ipaddress.ip_address(address.host).is_loopback
     except ValueError:
         return False
-
-
-def _check_folder_of(report: str) -> None:
-    try:
-        check_writable(Path(report))
-    except OSError as error:
-        # before the run, because a run may take hours
-        raise UsageError(f"--report: cannot write {report}: {error.strerror}; name another file") from None
 
 
 def _with_sources(scenario: Scenario, sources: Mapping[str, str]) -> Scenario:
