@@ -25,13 +25,10 @@ def imds_simulator(request: pytest.FixtureRequest) -> Iterator[Simulator]:
     # runs without a test that uses the fixture need no HTTP server
     from .testing import ScenarioError, Simulator
 
-    marker, problem = request.node.get_closest_marker("imds_simulator"), ""
+    marker = request.node.get_closest_marker("imds_simulator")
     try:
         simulator = Simulator(*marker.args, **marker.kwargs) if marker else Simulator()
     except (ScenarioError, TypeError, ValueError) as error:
-        problem = f"marker imds_simulator: {error}"
-    # outside of the handler, whose exception pytest would show with its traceback
-    if problem:
-        pytest.fail(problem, pytrace=False)
+        raise pytest.fail.Exception(f"marker imds_simulator: {error}", pytrace=False) from None
     with simulator as running:
         yield running
