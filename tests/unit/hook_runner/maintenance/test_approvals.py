@@ -44,6 +44,7 @@ def test_hooks_run_while_the_disk_is_full() -> None:
 
 @pytest.mark.parametrize("hooks", [(DRAIN,), (hook("prepare/10-drain", on_failure="stop"), hook("prepare/20-later"))])
 def test_failed_preparation_is_approved_only_if_the_rule_says_so(hooks: tuple[Hook, ...]) -> None:
+    """T68."""
     for more, sent in (({}, []), ({"on_failure": "approve"}, ["e1"])):
         vm = Driver(*hooks, policy=rules({"approve": {"when": "after_prepare", **more}}))
         vm.read(event())
@@ -90,7 +91,8 @@ def test_request_that_failed_is_sent_again(error: ImdsError, not_before: float, 
     assert [at - sent_at[0] for at in sent_at] == moments
 
 
-def test_request_that_succeeds_after_a_refusal_is_the_last_one() -> None:
+def test_request_that_succeeds_after_a_refusal_is_the_last_one_also_after_a_reboot() -> None:
+    """T20: other tenants hold the event."""
     vm = Driver()
     vm.seconds(2, event())
     vm.answer(error=FORBIDDEN)
@@ -100,6 +102,9 @@ def test_request_that_succeeds_after_a_refusal_is_the_last_one() -> None:
     vm.seconds(40, event())
     record = vm.record()
     assert (len(vm.sent), record.approval, record.approval_error, vm.reason()) == (2, ACCEPTED, "", "accepted")
+    vm = vm.restarted("boot-2")
+    vm.seconds(40, event())
+    assert vm.sent == []
 
 
 def test_event_that_changes_before_its_approval_is_judged_again() -> None:

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from azure_scheduled_events.document import ScheduledEvent
-from hook_runner.records import FAILED, INTERRUPTED, TIMEOUT, Cause
+from hook_runner.records import FAILED, INTERRUPTED, STOPPED, TIMEOUT, Cause
 from support.daemon.machine_driver import EPOCH, Driver, event, hook, rules
 
 DRAIN, CHECKPOINT = hook("prepare/10-drain"), hook("prepare/20-checkpoint")
@@ -18,6 +18,7 @@ JOIN, NOTE = hook("recover/10-join"), hook("started/10-note")
 
 
 def test_event_from_its_first_document_to_its_end() -> None:
+    """T01."""
     vm = Driver(DRAIN, CHECKPOINT, NOTE, JOIN)
     vm.read(event())
     assert (vm.begun, vm.prepared(), vm.machine.phase) == (["prepare/10-drain"], "running", "preparing")
@@ -188,6 +189,7 @@ def test_hook_ends_with_its_event_unless_another_one_needs_it() -> None:
 
 
 def test_start_ends_prepare_hooks_and_runs_those_of_the_start_once() -> None:
+    """T18: another VM of the event may have approved it."""
     vm = Driver(DRAIN, NOTE)
     vm.read(event())
     vm.seconds(1, event(status="Started"))
@@ -196,6 +198,8 @@ def test_start_ends_prepare_hooks_and_runs_those_of_the_start_once() -> None:
     vm.end_hook(FAILED)
     vm.seconds(3, event(status="Started"))
     assert vm.begun == ["prepare/10-drain", "started/10-note"]
+    assert vm.records.maintenance is not None
+    assert [run.state for run in vm.records.maintenance.runs] == [STOPPED, FAILED]
 
 
 def test_start_waits_for_all_prepare_hooks_if_they_finish() -> None:

@@ -70,11 +70,16 @@ def test_recover_hook_is_repeated_later_and_later_until_it_succeeds() -> None:
     assert len(vm.history) == 1
 
 
-def test_recover_hook_that_was_interrupted_is_repeated_at_once_twice() -> None:
+def test_recover_hook_that_was_interrupted_is_repeated_at_once_twice_and_then_later() -> None:
     vm = recovering()
     for begun in (2, 3, 3):
         vm.end_hook(INTERRUPTED)
         assert len(vm.begun) == begun
+    for boot in ("boot-1", "boot-2"):
+        vm = vm.restarted(boot)
+        vm.wait(600)
+        assert vm.begun == ["recover/10-join"]
+        vm.end_hook(INTERRUPTED)
 
 
 @pytest.mark.parametrize(("step", "begun"), [(-3600, 2), (-0.1, 1)], ids=["far", "a-little"])
