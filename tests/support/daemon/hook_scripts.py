@@ -22,9 +22,8 @@ TALKS = 'echo "speaking of $EVENT_ID"; echo "and of trouble" >&2'
 _SCRIPT = """#!/bin/sh
 me=${0##*/}
 say() {
-    printf '%%s\\t%%s/%%s\\t%%s\\t%%s\\t%%s\\t%%s\\t%%s\\t%%s\\n' \\
-        "$1" "$EVENT_STAGE" "$me" "$EVENT_ID" "$EVENT_TYPE" "${EVENT_OUTCOME:--}" \\
-        "${HOOK_SECONDS:--}" "$EVENT_SECONDS_LEFT" "$$" >> "$MARKS"
+    printf '%%s\\t%%s/%%s\\t%%s\\t%%s\\t%%s\\n' \\
+        "$1" "$EVENT_STAGE" "$me" "$HOOK_SECONDS" "$EVENT_SECONDS_LEFT" "$$" >> "$MARKS"
 }
 say begin
 %s
@@ -37,9 +36,6 @@ class Mark(NamedTuple):
 
     what: str
     hook: str
-    event_id: str
-    event_type: str
-    outcome: str
     hook_seconds: int
     seconds_left: int
     pid: int
@@ -53,21 +49,21 @@ def write_program(path: Path, text: str, mode: int = 0o755) -> Path:
     return path
 
 
-def write_hook(directory: Path, hook: str, body: str = WORKS, mode: int = 0o755) -> Path:
+def write_hook(directory: Path, hook: str, body: str = WORKS) -> Path:
     """Write the executable STAGE/NAME, which makes marks."""
-    return write_program(directory / hook, _SCRIPT % body, mode)
+    return write_program(directory / hook, _SCRIPT % body)
 
 
 def read_marks(path: Path) -> list[Mark]:
     """Return all marks in order of time."""
     if not path.exists():
         return []
-    # no control characters ever reach a hook's environment
-    return [_mark(*line.split("\t")) for line in path.read_text().split("\n")[:-1]]
-
-
-def _mark(what: str, hook: str, event_id: str, kind: str, outcome: str, limit: str, left: str, pid: str) -> Mark:
-    return Mark(what, hook, event_id, kind, "" if outcome == "-" else outcome, int(limit), int(left or 0), int(pid))
+    marks = []
+    for line in path.read_text().split("\n")[:-1]:
+        what, hook, hook_seconds, seconds_left, pid = line.split("\t")
+        # an event without NotBefore has no seconds left
+        marks.append(Mark(what, hook, int(hook_seconds), int(seconds_left or 0), int(pid)))
+    return marks
 
 
 def is_alive(pid: int) -> bool:

@@ -148,25 +148,18 @@ class RunnerHarness:
 
     def poll_once(self, after: float = 0) -> None:
         """Let simulated seconds pass, poll once, and settle."""
-        self.pass_time(after)
-        self.receive_document()
-        self.settle()
-
-    def pass_time(self, seconds: float) -> None:
-        """Move the clocks of Azure and of this host together."""
-        if seconds:
-            self.azure.advance(seconds)
-            self._elapsed += seconds
+        if after:
+            self.azure.advance(after)
+            self._elapsed += after
             self.systemd.set_clock(self.monotonic())
-
-    def receive_document(self) -> None:
-        """Let the poller poll once, and handle its messages as the service does."""
         if self._runner is None:
             self.start()
         self._poller.poll_once()
         self._handle_messages()
+        self.settle()
 
     def _handle_messages(self) -> None:
+        """Handle the messages of the poller as the service does."""
         for message in self._inbox.take():
             message(self._intake)
 
@@ -175,7 +168,8 @@ class RunnerHarness:
 
         def is_quiet() -> bool:
             self.runner.tick()
-            if self._deliver() or not all(self._is_waiting(run) for run in self.running()):
+            run = self.runner.records.open_run
+            if self._deliver() or (run is not None and not self._is_waiting(run)):
                 return False
             # a hook may wait for the end of units that no record has
             is_delayed = bool(self.runner.waiting_for)
@@ -219,11 +213,6 @@ class RunnerHarness:
             self.imds.close()
 
     # -- what has happened
-
-    def running(self) -> list[HookRun]:
-        """Return the run that has not ended."""
-        run = self.runner.records.open_run
-        return [] if run is None else [run]
 
     def marks(self, *what: str) -> list[Mark]:
         return [mark for mark in read_marks(self.marks_file) if not what or mark.what in what]
