@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chaos.controller import Controller
+from chaos.evidence import unix_time
 from chaos.plan import Disturbance, Event, Moment
 from chaos.testbed import Testbed
-from seed_campaign import unix_time
 from support.simulator_process import ControlError
 
 AFTER_THE_NEXT_RUN = "after the next run"

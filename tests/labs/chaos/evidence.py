@@ -6,14 +6,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from chaos.plan import JOIN, RECOVER, SETTLE
 from chaos.vm import Mark
-from seed_campaign import Approval, clock_time, unix_time
 
 OVER = ("finished", "cancelled", "expired")
 FOREVER = float("inf")
+
+
+class Approval(NamedTuple):
+    """An approval that IMDS accepted from a VM."""
+
+    at: float
+    vm: str
+    event_id: str
 
 
 class AzureEvent(NamedTuple):
@@ -133,3 +141,23 @@ def events_from(lines: Sequence[dict[str, Any]]) -> list[AzureEvent]:
             event = event._replace(not_before=unix_time(line["not_before"]))
         found[event_id] = event
     return list(found.values())
+
+
+def approvals_from(lines: Sequence[dict[str, Any]]) -> list[Approval]:
+    """Return the approvals in the simulator's log."""
+    return [
+        Approval(unix_time(line["time"]), line["vm"], event_id.casefold())
+        for line in lines
+        if line["what"] == "approval" and line["status"] == 200
+        for event_id in line["ids"]
+    ]
+
+
+def unix_time(text: str) -> float:
+    """Convert a time of the simulator's log to Unix time."""
+    return datetime.fromisoformat(text).timestamp()
+
+
+def clock_time(at: float) -> str:
+    """Return the time of day of a Unix time, in UTC with milliseconds."""
+    return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S.%f")[:-3]

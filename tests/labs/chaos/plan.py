@@ -8,8 +8,6 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
-from seed_campaign import IMDS_FAULTS
-
 # the steps of the task files: two prepare a host, two recover it
 DRAIN, SETTLE, WARM, JOIN = "drain", "settle", "warm", "join"
 PREPARE, RECOVER = (DRAIN, SETTLE), (WARM, JOIN)
@@ -17,7 +15,14 @@ KINDS = ("Freeze",) * 4 + ("Reboot",) * 4 + ("Redeploy",) * 2 + ("Preempt",)
 # with the short ones the event starts before a run has prepared, at least on a busy machine
 NOTICES = (12, 30, 90, 90, 90, 90)
 KILLS = ("kill-9", "kill-9", "kill-9-all", "ctrl-c", "ctrl-c")
-FAULTS = (*IMDS_FAULTS, ("delay", {"delay": "2s"}))
+# (kind, options) of faults of IMDS
+FAULTS: tuple[tuple[str, dict[str, str]], ...] = (
+    *((kind, {}) for kind in ("server-error", "gone", "not-found", "empty", "reset", "hang")),
+    *((kind, {}) for kind in ("truncated", "html", "events-null", "cut-json")),
+    *((kind, {"retry_after": "1s"}) for kind in ("unavailable", "too-many-requests")),
+    *((kind, {"method": "POST"}) for kind in ("lost-answer", "lost-request", "server-error")),
+    ("delay", {"delay": "2s"}),
+)
 FAULT_DURATIONS = (1, 3, 3, 8, 25)
 # seconds after which a disturbance is healed; None: after the disturbed run
 HEAL_DELAYS = (2.0, 5.0, 15.0, None, None)

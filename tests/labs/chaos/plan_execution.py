@@ -9,18 +9,31 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from chaos.controller import Controller
 from chaos.disturbances import Disturbances, UnapprovedEventStarter
-from chaos.evidence import Evidence, Run, events_from
+from chaos.evidence import Evidence, Run, approvals_from, events_from
 from chaos.plan import Plan
-from chaos.rules import find_violations
+from chaos.rules import Violation, find_violations
 from chaos.testbed import Testbed, open_testbed
-from seed_campaign import Outcome, Violation, approvals_from
 
 # seconds after which a run counts as hanging: five times MAINTENANCE_PATIENCE
 RUN_TIMEOUT = 300.0
 MAX_RUNS = 3
+
+
+class Outcome(NamedTuple):
+    """The outcome of a seed; ``lines``: its plan and course; ``counts``: the number of observations by name."""
+
+    seed: int
+    violations: Sequence[Violation]
+    lines: Sequence[str]
+    counts: dict[str, int]
+
+    @property
+    def text(self) -> str:
+        return "\n".join([f"seed {self.seed}", *self.lines, "violations:", *map(str, self.violations)])
 
 
 def execute(seed: int, plan: Plan, folder: Path, sockets: Path, collections: Path) -> Outcome:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from chaos.evidence import Evidence, Run
 from chaos.plan import PREPARE, SETTLE, WARM
-from seed_campaign import Violation
 
 # seconds within which a controller need not react to a change in Azure
 REACTION_TIME = 3.0
@@ -23,6 +23,16 @@ INTERNAL_ERRORS = re.compile(
 )
 # Ansible shows the traceback of a module that a lost connection has interrupted
 TRACEBACK = "Traceback"
+
+
+class Violation(NamedTuple):
+    """The name of the rule, and the observation."""
+
+    rule: str
+    text: str
+
+    def __str__(self) -> str:
+        return "{}: {}".format(*self)
 
 
 def find_violations(evidence: Evidence) -> list[Violation]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.one_seed import in_namespaces
 from chaos.plan import PREPARE, RECOVER, draw_plan
-from seed_campaign import Outcome, run_seeds
+from chaos.plan_execution import Outcome
+from chaos.seed_runs import run_seeds
 from support.hosts import capabilities, rootfs
 from support.repository import REPOSITORY
 from tools.repository.collection_tree import copy_tree
@@ -26,7 +26,8 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Outcome]:
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("chaos")
     copy_tree(REPOSITORY, folder / "collections")
-    return run_seeds(in_namespaces(folder / "collections"), SEEDS, folder, PARALLEL_SEEDS)
+    found = run_seeds(folder / "collections", SEEDS, folder, PARALLEL_SEEDS)
+    return {outcome.seed: outcome for outcome in found}
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from chaos.evidence import AzureEvent, Evidence, Run
+from chaos.evidence import Approval, AzureEvent, Evidence, Run
 from chaos.rules import find_violations
 from chaos.vm import Mark
-from seed_campaign import Approval
 
 EVENT = AzureEvent("a", "Freeze", ((0.0, ("vm1", "vm2")),), not_before=100.0, started=30.0, over=40.0)
 NONE: frozenset[str] = frozenset()

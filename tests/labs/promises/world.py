@@ -15,11 +15,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from chaos.evidence import Evidence, events_from
+from chaos.evidence import Approval, Evidence, approvals_from, events_from
 from chaos.plan import SETTLE
 from chaos.testbed import KNOBS, VmImpacts, make_vms
 from chaos.vm import STATE, Vm
-from seed_campaign import Approval, approvals_from
 from support.hosts.lab import Lab, start_simulator
 from support.simulator_process import Simulator
 from support.wait import wait_until
