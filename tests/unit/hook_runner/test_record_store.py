@@ -380,11 +380,10 @@ def test_read_only_disk_keeps_everything_in_memory_and_the_marker_its_name(direc
 
 def test_start_on_a_full_file_system_reads_and_later_writes(tmp_path: Path) -> None:
     directory, filler = tmp_path / "disk" / "state", tmp_path / "disk" / "filler"
-    (tmp_path / "disk").mkdir()
 
     def work() -> None:
         maintenance = save(start(directory))
-        fill_up(str(filler))
+        fill_up(filler)
         store = start(directory)
         assert store.records.maintenance == maintenance
         close(store, store.records.maintenance)
@@ -392,9 +391,7 @@ def test_start_on_a_full_file_system_reads_and_later_writes(tmp_path: Path) -> N
         filler.unlink()
         assert store.write() and content(directory)[0].ended and markers(directory) == ["clean"]
 
-    if (status := on_small_disk(str(tmp_path / "disk"), 1 << 18, work)) == 77:
-        pytest.skip("to mount a file system needs root")
-    assert status == 0
+    on_small_disk(tmp_path / "disk", 1 << 18, work)
 
 
 def test_store_works_in_memory_while_its_directory_cannot_be_created(directory: Path) -> None:
