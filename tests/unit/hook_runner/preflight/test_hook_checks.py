@@ -32,18 +32,18 @@ def found(made: Hook, limit: float = 30.0, settings: Settings | None = None) -> 
     return [(each.severity, each.text) for each in check_hooks_themselves([made], settings or Settings(), limit)]
 
 
-def test_lines_of_a_successful_check_are_information_and_warnings(tmp_path: Path) -> None:
-    made = hook(tmp_path, MARKED + 'echo "the socket answers: $1"; echo slow >&2')
-    assert found(made) == [(INFO, "the socket answers: check"), (WARNING, "slow")]
-
-
-def test_lines_of_a_failed_check_are_errors(tmp_path: Path) -> None:
-    made = hook(tmp_path, MARKED + "echo fine; echo no socket >&2; exit 1")
-    assert found(made) == [(INFO, "fine"), (ERROR, "no socket")]
-
-
-def test_failed_check_without_a_message_is_an_error(tmp_path: Path) -> None:
-    assert found(hook(tmp_path, MARKED + "exit 3")) == [(ERROR, "its check failed without a message (exit status 3)")]
+@pytest.mark.parametrize(
+    ("script", "findings"),
+    [
+        ('echo "the socket answers: $1"; echo slow >&2', [(INFO, "the socket answers: check"), (WARNING, "slow")]),
+        ("echo one >/dev/stderr; echo two >/dev/stderr", [(WARNING, "one"), (WARNING, "two")]),
+        ("echo fine; echo no socket >&2; exit 1", [(INFO, "fine"), (ERROR, "no socket")]),
+        ("exit 3", [(ERROR, "its check failed without a message (exit status 3)")]),
+    ],
+    ids=["ok", "dev-stderr", "failed", "no-message"],
+)
+def test_lines_of_a_check_are_findings(tmp_path: Path, script: str, findings: list[tuple[str, str]]) -> None:
+    assert found(hook(tmp_path, MARKED + script)) == findings
 
 
 @pytest.mark.parametrize(
@@ -89,11 +89,6 @@ def test_output_of_a_check_is_bounded(tmp_path: Path) -> None:
     assert len(found(hook(tmp_path, MARKED + "seq 20000"))) == MOST_LINES
     *lines, last = found(hook(tmp_path, MARKED + "exec yes"), limit=1.0)
     assert (len(lines), last) == (MOST_LINES, (ERROR, "its check did not end within 1 s"))
-
-
-def test_lines_that_a_check_writes_to_dev_stderr_are_all_shown(tmp_path: Path) -> None:
-    made = hook(tmp_path, MARKED + "echo one >/dev/stderr; echo two >/dev/stderr")
-    assert found(made) == [(WARNING, "one"), (WARNING, "two")]
 
 
 def test_check_has_the_environment_of_hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -229,18 +229,21 @@ def test_durations_are_readable(seconds: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "states, expected",
-    [([], "-"), (["ok", "ok"], "ok"), (["ok", "starting"], "running"), (["running", "timeout"], "timeout")],
+    "runs, expected",
+    [
+        ([], "-"),
+        ([("10-a", "ok"), ("20-b", "ok")], "ok"),
+        ([("10-a", "ok"), ("20-b", "starting")], "running"),
+        ([("10-a", "running"), ("20-b", "timeout")], "timeout"),
+        ([("10-a", "interrupted"), ("10-a", "ok")], "ok"),
+    ],
 )
-def test_the_first_hook_without_success_decides_the_result_of_a_stage(states: list[str], expected: str) -> None:
-    hooks = [{"stage": RECOVER, "name": f"{number}", "state": state} for number, state in enumerate(states)]
-    hooks.append({"stage": PREPARE, "name": "0", "state": "failed"})
+def test_first_hook_whose_latest_run_has_not_succeeded_decides_the_result_of_a_stage(
+    runs: list[tuple[str, str]], expected: str
+) -> None:
+    hooks = [{"stage": RECOVER, "name": name, "state": state} for name, state in runs]
+    hooks.append({"stage": PREPARE, "name": "10-a", "state": "failed"})
     assert latest_result(hooks, RECOVER) == expected
-
-
-def test_the_latest_run_of_a_hook_decides_the_result_of_a_stage() -> None:
-    hooks = [{"stage": RECOVER, "name": "10-a", "state": state} for state in ("interrupted", "ok")]
-    assert latest_result(hooks, RECOVER) == "ok"
 
 
 @pytest.mark.parametrize(
