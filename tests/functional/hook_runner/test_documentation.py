@@ -163,13 +163,4 @@ def test_documented_answer_to_a_waiting_approval_is_that_of_the_daemon() -> None
     vm = Driver(hook("prepare/10-a"))
     vm.read(event(vms=["vm1", "vm2"]))
     answer = vm.ask(release_others=True)
-    assert answer is not None and (answer.accepted, answer.text) == (True, documented)
-
-
-def test_contents_lead_to_headings() -> None:
-    headings = {
-        re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
-        for heading in re.findall(r"^#+ (.+)$", GUIDE, re.MULTILINE)
-    }
-    for text in (GUIDE, REFERENCE.replace("hook-runner.md#", "#")):
-        assert set(re.findall(r"\]\(#([^)\s]+)\)", text)) <= headings
+    assert (answer.accepted, answer.text) == (True, documented)

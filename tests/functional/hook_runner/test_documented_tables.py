@@ -113,8 +113,8 @@ def test_hook_input_is_documented() -> None:
     words = first_words(GUIDE, "Hook input")
     vm = Driver(hook("prepare/10-drain"))
     vm.read(event())
-    assert vm.run is not None and vm.records.maintenance is not None
-    stdin, variables = input_of(vm.run, vm.records.maintenance, "vm1", vm.now)
+    assert vm.records.maintenance is not None
+    stdin, variables = input_of(vm.runs[0], vm.records.maintenance, "vm1", vm.now)
     assert {word for word in words if word.isupper()} == set(variables)
     members = [word for word in words if word.islower()]
     assert sorted(members) == sorted(json.loads(stdin))

@@ -161,11 +161,9 @@ class Driver:
         self.machine.approvals.answered(key, error, self.now)
         self.act()
 
-    def ask(self, key: str = "e1", force: bool = False, release_others: bool = False) -> Answer | None:
-        """Let an operator ask for an approval; return the answer after the tick, or None without the event."""
-        record = self.records.find(key)
-        if record is None:
-            return None
+    def ask(self, key: str = "e1", force: bool = False, release_others: bool = False) -> Answer:
+        """Let an operator ask for an approval; return the answer after the tick."""
+        record = self.record(key)
         answer = self.machine.approve(record, ApprovalRequest("operator", force, release_others), self.now)
         self.act()
         return self.machine.approval_answer(record, self.now) if answer is None else answer
@@ -178,6 +176,17 @@ class Driver:
         """Return the code of the reason why nothing happens to an event."""
         reason = self.machine.reason(self.record(key))
         return "" if reason is None else reason.code
+
+    def reason_text(self) -> str:
+        """Return the sentence of the reason why nothing happens to the first event."""
+        reason = self.machine.reason(self.record())
+        return "" if reason is None else reason.text
+
+    @property
+    def runs(self) -> list[HookRun]:
+        """The runs of the open maintenance."""
+        assert self.records.maintenance is not None
+        return self.records.maintenance.runs
 
     def record(self, key: str = "e1") -> EventRecord:
         record = self.records.find(key)

@@ -136,8 +136,7 @@ def test_preempt_ends_a_drain_in_the_first_half_of_its_time() -> None:
     vm.seconds(15, event("e1", "Freeze"), event("e2", "Preempt", not_before=31))
     assert vm.ended == [("prepare/10-drain", 5.0)]
     # TERM after 7.5 of 25 seconds, and KILL after 5 more
-    run = vm.run
-    assert run is not None and run.ending is Cause.MORE_URGENT
+    assert vm.runs[0].ending is Cause.MORE_URGENT
     vm.end_hook(FAILED)
     assert vm.begun[1:] == ["prepare/05-stop"]
 
@@ -193,8 +192,7 @@ def test_start_ends_prepare_hooks_and_runs_those_of_the_start_once() -> None:
     vm.end_hook(FAILED)
     vm.seconds(3, event(status="Started"))
     assert vm.begun == ["prepare/10-drain", "started/10-note"]
-    assert vm.records.maintenance is not None
-    assert [run.state for run in vm.records.maintenance.runs] == [STOPPED, FAILED]
+    assert [run.state for run in vm.runs] == [STOPPED, FAILED]
 
 
 def test_start_waits_for_all_prepare_hooks_if_they_finish() -> None:
@@ -239,7 +237,7 @@ def test_vm_in_a_started_event_without_preparation_runs_the_emergency_hooks(vms:
 def test_event_that_is_late_leaves_half_a_minute() -> None:
     vm = Driver(DRAIN, at=100)
     vm.read(event(not_before=50))
-    assert vm.run is not None and (vm.run.limit - EPOCH).total_seconds() == 130
+    assert (vm.runs[0].limit - EPOCH).total_seconds() == 130
 
 
 def test_hook_without_the_time_that_it_needs_does_not_run() -> None:
@@ -473,8 +471,7 @@ def test_preparation_that_the_start_of_the_event_ended_has_failed() -> None:
 def test_reason_of_a_failed_preparation_names_the_hook_and_why() -> None:
     vm = Driver(hook("prepare/20-backup", needs=600.0))
     vm.seconds(2, event(not_before=300.0))
-    reason = vm.machine.reason(vm.record())
-    assert reason is not None and "prepare/20-backup: too little time is left" in reason.text
+    assert "prepare/20-backup: too little time is left" in vm.reason_text()
 
 
 def test_time_limit_of_less_than_a_second_is_no_lack_of_time() -> None:

@@ -139,15 +139,15 @@ def test_run_without_a_unit_begins_again_and_was_interrupted_if_it_had_begun(has
     vm = vm.restarted()
     vm.machine.runs.lost(maintenance.runs[0].number, vm.now)
     vm.seconds(1, event())
-    assert vm.run is not None and vm.run.attempt == attempt
+    assert (vm.begun, vm.runs[-1].attempt) == (["prepare/10-drain"], attempt)
 
 
 def test_run_that_may_have_begun_as_a_child_was_interrupted() -> None:
     vm = Driver(hook("prepare/10-drain", rerun=False))
     vm.makes_units = False
     vm.read(event())
-    assert vm.run is not None and vm.run.state == STARTING
-    number, vm = vm.run.number, vm.restarted()
+    assert vm.runs[0].state == STARTING
+    number, vm = vm.runs[0].number, vm.restarted()
     vm.machine.runs.found_incomplete(vm.now)
     vm.machine.runs.lost(number, vm.now)
     vm.seconds(1, event())
@@ -227,8 +227,7 @@ def test_runs_that_the_record_lacks_are_taken_over_and_may_end_in_any_order() ->
     vm.read(event())
     runs = []
     for _number in range(2):
-        assert vm.run is not None
-        runs.append(copy.copy(vm.run))
+        runs.append(copy.copy(vm.runs[-1]))
         vm.end_hook()
     vm = vm.restarted()
     for run in runs:
@@ -253,8 +252,7 @@ def test_run_that_a_process_without_a_disk_may_have_ended_was_interrupted(
     vm.is_full = not is_recorded
     vm.machine.resume("operator")
     vm.act()
-    assert vm.run is not None
-    run = copy.copy(vm.run)
+    run = copy.copy(vm.runs[0])
     vm = vm.restarted()
     vm.machine.runs.found_incomplete(vm.now)
     if not is_recorded:
@@ -265,7 +263,7 @@ def test_run_that_a_process_without_a_disk_may_have_ended_was_interrupted(
     vm.machine.runs.ended(run.number, RESULTS[FAILED], vm.now)
     vm.seconds(1, event())
     assert vm.begun == begun
-    assert vm.records.maintenance is not None and vm.records.maintenance.runs[0].state == INTERRUPTED
+    assert vm.runs[0].state == INTERRUPTED
 
 
 def test_started_hook_that_was_interrupted_is_repeated_three_runs_at_most() -> None:
@@ -274,12 +272,6 @@ def test_started_hook_that_was_interrupted_is_repeated_three_runs_at_most() -> N
     vm.seconds(1, event(status="Started"))
     for boot in ("boot-2", "boot-3", "boot-4"):
         vm = vm.restarted(boot)
-        assert vm.records.maintenance is not None
-        vm.machine.runs.lost(vm.records.maintenance.runs[-1].number, vm.now)
+        vm.machine.runs.lost(vm.runs[-1].number, vm.now)
         vm.seconds(2, event(status="Started"))
-    assert vm.records.maintenance is not None
-    assert [(run.attempt, run.state) for run in vm.records.maintenance.runs] == [
-        (1, INTERRUPTED),
-        (2, INTERRUPTED),
-        (3, INTERRUPTED),
-    ]
+    assert [(run.attempt, run.state) for run in vm.runs] == [(1, INTERRUPTED), (2, INTERRUPTED), (3, INTERRUPTED)]
