@@ -42,13 +42,7 @@ class Variant(NamedTuple):
 
 def with_classes(**classes: type) -> type[Daemon]:
     """Return a daemon with other classes, by the names of its attributes."""
-
-    class VariantDaemon(Daemon):
-        pass
-
-    for name, value in classes.items():
-        setattr(VariantDaemon, name, value)
-    return VariantDaemon
+    return type("VariantDaemon", (Daemon,), classes)
 
 
 # -- the plan of hooks
