@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
-import time
 from functools import partial
 
 import pytest
@@ -21,28 +19,12 @@ from hook_runner.hooks.runs import HookRuns, LostRun
 from hook_runner.hooks.systemd import Stopping, Systemd
 from hook_runner.hooks.units import DAEMON
 from hook_runner.records import INTERRUPTED, Cause
-from support.daemon.child_processes import fill_up, on_small_disk
-from support.daemon.daemon_process import PYTHONPATH
+from support.daemon.child_processes import die, fill_up, in_child, on_small_disk
 from support.daemon.runs_harness import LONG, RunsHarness, marked
 from support.wait import wait_until
 
 UNIT = "azure-scheduled-events-hook-prepare-10-hook-1.service"
 MEMO = b"noted"
-SCRIPT = """
-import sys
-from hook_runner.config.settings import HookSettings, Settings
-from hook_runner.hooks.discovery import Hook
-from hook_runner.hooks.one_run import RunOrder
-from hook_runner.hooks.runs import HookRuns
-from hook_runner.hooks.systemd import Systemd
-run_directory, systemd, mark, path = sys.argv[1:5]
-runs = HookRuns(run_directory, Settings(environment={"MARK": mark}), systemd=Systemd(systemd))
-print("ready", flush=True)
-sys.stdin.readline()
-runs.start_unit(RunOrder(1, Hook("prepare", "10-hook", path, HookSettings(), None), b"{}", {}, 30.0, 5.0, %r))
-print("started", flush=True)
-sys.stdin.read()
-"""
 
 
 @pytest.fixture
@@ -52,24 +34,21 @@ def in_units() -> bool:
 
 def until_killed(runs: RunsHarness, path: str, delay: float | None = None) -> None:
     """Start a hook by a daemon of its own, and kill it after some seconds; None: when it has started the hook."""
-    words = [str(runs.folder / "run"), str(runs.systemd.folder), runs.mark, path]
-    with subprocess.Popen(
-        [sys.executable, "-c", SCRIPT % MEMO, *words],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={"PYTHONPATH": PYTHONPATH, "PATH": os.environ["PATH"]},
-        start_new_session=True,
-    ) as daemon:
-        assert daemon.stdin is not None and daemon.stdout is not None and daemon.stdout.readline() == b"ready\n"
-        daemon.stdin.write(b"\n")
-        daemon.stdin.flush()
-        if delay is None:
-            assert daemon.stdout.readline() == b"started\n"
-        else:
-            time.sleep(delay)
-        daemon.kill()
+    group = runs.folder / "group"
+
+    def live() -> None:
+        os.setsid()
+        group.write_text(str(os.getpid()))
+        hook_runs = runs.restarted()
+        order = RunOrder(1, Hook("prepare", "10-hook", path, HookSettings(), None), b"{}", {}, LONG, 5.0, MEMO)
+        if delay is not None:
+            signal.setitimer(signal.ITIMER_REAL, delay)  # SIGALRM ends it as suddenly as SIGKILL
+        hook_runs.start_unit(order)
+        die()
+
+    assert in_child(live) in (-signal.SIGALRM, -signal.SIGKILL)
     # systemd-run goes on, as PID 1 would; its group shows it also while it is executed, without a command line
-    look = ["pgrep", "--pgroup", str(daemon.pid)]
+    look = ["pgrep", "--pgroup", group.read_text()]
     wait_until(lambda: subprocess.run(look, capture_output=True, check=False).returncode == 1, "the end of the group")
 
 
@@ -129,7 +108,7 @@ def test_hook_has_run_once_and_is_known_or_has_not_run_whenever_the_daemon_is_ki
     path = runs.hook(f"echo x >>{ran}\nexit 5\n").path
     found = []
     # and at last when it has started the hook, however long that takes
-    for delay in [*(number * 0.002 for number in range(12)), 0.05, 0.1, None]:
+    for delay in [*(number * 0.002 for number in range(1, 13)), 0.05, 0.1, None]:
         ran.write_text("")
         until_killed(runs, path, delay)
         later = runs.restarted()
