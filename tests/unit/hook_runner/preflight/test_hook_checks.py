@@ -57,16 +57,14 @@ def test_hook_that_is_not_trusted_is_not_run(tmp_path: Path) -> None:
     assert found(hook(tmp_path, MARKED + "exit 1", problem="others can write it")) == []
 
 
-def test_check_that_hangs_is_ended_with_its_processes(tmp_path: Path) -> None:
-    made = hook(tmp_path, MARKED + f"sleep 600 & echo $! >{tmp_path}/child; wait")
-    assert found(made, limit=1.0) == [(ERROR, "its check did not end within 1 s")]
-    child = int((tmp_path / "child").read_text())
-    wait_until(lambda: not is_alive(child), "the child has ended")
-
-
-def test_process_that_outlives_its_check_is_ended(tmp_path: Path) -> None:
-    made = hook(tmp_path, MARKED + f"sleep 600 & echo $! >{tmp_path}/child; echo fine")
-    assert found(made) == [(INFO, "fine")]
+@pytest.mark.parametrize(
+    ("script", "limit", "finding"),
+    [("wait", 1.0, (ERROR, "its check did not end within 1 s")), ("echo fine", 30.0, (INFO, "fine"))],
+    ids=["hangs", "ends-first"],
+)
+def test_processes_of_a_check_end_with_it(tmp_path: Path, script: str, limit: float, finding: tuple[str, str]) -> None:
+    made = hook(tmp_path, MARKED + f"sleep 600 & echo $! >{tmp_path}/child; {script}")
+    assert found(made, limit) == [finding]
     child = int((tmp_path / "child").read_text())
     wait_until(lambda: not is_alive(child), "the child has ended")
 
