@@ -25,17 +25,6 @@ def killed_before(number: int, kinds: Container[str] | None, folder: Path, work:
     Only changes of these kinds count, or all.
     """
     found, end = os.pipe()
-    status = in_child(lambda: _die_before(number, kinds, folder, work, end))
-    os.close(end)
-    with open(found, encoding="ascii") as pipe:
-        name = pipe.read()
-    assert status == (SIGKILL if name else 0)
-    return name
-
-
-def _die_before(
-    number: int, kinds: Container[str] | None, folder: Path, work: Callable[[], object], report_to: int
-) -> None:
     count = 0
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
@@ -44,11 +33,19 @@ def _die_before(
         if name and (kinds is None or name in kinds):
             count += 1
             if count == number:
-                os.write(report_to, name.encode())
+                os.write(end, name.encode())
                 die()
 
-    sys.addaudithook(watch)
-    work()
+    def be_watched() -> None:
+        sys.addaudithook(watch)
+        work()
+
+    status = in_child(be_watched)
+    os.close(end)
+    with open(found, encoding="ascii") as pipe:
+        name = pipe.read()
+    assert status == (SIGKILL if name else 0)
+    return name
 
 
 def change(event: str, arguments: tuple[Any, ...], folder: str) -> str:

@@ -43,10 +43,6 @@ class Life:
             self.harness.hook(hook, ":")
         self.event = azure.schedule("Reboot", notice=120, started_for=60)
 
-    def until_it_dies(self, number: int, kinds: set[str] | None) -> str:
-        """Live in a process that is killed before the change of this number; name it, or "" if there is none."""
-        return killed_before(number, kinds, self.harness.folder, self._live)
-
     def go_on(self, how: str) -> Maintenance:
         """The next process, until all is done."""
         if how == "reboot":
@@ -55,7 +51,7 @@ class Life:
             self.harness.boot_number += 1
             for path in sorted(self.harness.folder.glob("run/**/*"), reverse=True):
                 path.rmdir() if path.is_dir() else path.unlink()
-        self._live()
+        self.live()
         assert self.harness.runner.records.maintenance is None
         assert not (self.harness.folder / "state/maintenance.json").exists()
         (maintenance,) = self.harness.stored()
@@ -65,7 +61,8 @@ class Life:
         """How often each hook has made that mark."""
         return collections.Counter(mark.hook for mark in self.harness.marks(what))
 
-    def _live(self) -> None:
+    def live(self) -> None:
+        """Poll until the event is over and the host has recovered."""
         for after in (0, 1, 1, 120, 61, 1):
             self.harness.poll(after=after)
 
@@ -75,7 +72,7 @@ def lives(folder: Path, azure: Azure, how: str, kinds: set[str] | None) -> Itera
     found = []
     for number in range(1, MOST):
         life = Life(folder / str(number), azure)
-        found.append(life.until_it_dies(number, kinds))
+        found.append(killed_before(number, kinds, life.harness.folder, life.live))
         try:
             yield life, life.go_on(how)
         finally:

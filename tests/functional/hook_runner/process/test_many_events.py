@@ -18,7 +18,6 @@ import pytest
 from azure_scheduled_events.document import EventDocument, parse_document
 from hook_runner.reporting.metrics import Metrics
 from hook_runner.reporting.status import summary, to_data, to_text
-from hook_runner.runner import Runner
 from support.daemon.daemon_process import MakeDaemon
 from support.daemon.runner_harness import MakeVm, RunnerHarness
 from support.daemon.simulated_azure import Azure
@@ -41,11 +40,6 @@ def body(count: int, *resources: str) -> bytes:
     ).encode()
 
 
-def runner_of(harness: RunnerHarness) -> Runner:
-    harness.configure(log_level="error", resource_name="vm1")
-    return harness.start()
-
-
 def effort(work: Callable[[], object]) -> int:
     """Do the work; return its executed lines of Python, which are the same however busy the machine is."""
     lines = 0
@@ -66,7 +60,8 @@ def effort(work: Callable[[], object]) -> int:
 
 def efforts(harness: RunnerHarness, count: int) -> dict[str, int]:
     """The cost of so many events of other VMs, which appear, stay as they are, are reported, and end."""
-    runner, document = runner_of(harness), parse_document(body(count, "vm2"))
+    harness.configure(log_level="error", resource_name="vm1")
+    runner, document = harness.start(), parse_document(body(count, "vm2"))
     metrics = Metrics(str(harness.folder / "metrics.prom"))
     in_force: dict[str, Any] = {"configuration": collections.defaultdict(str)}
 

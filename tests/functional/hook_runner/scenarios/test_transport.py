@@ -83,14 +83,6 @@ def test_an_entry_that_cannot_be_read_ends_nothing_and_is_shown(azure: Azure, vm
     assert vm.ran("recover") == ["recover/10-a"] and vm.status()["imds"]["incomplete_since"] is None
 
 
-def _show_by_turns(azure: Azure, vm: RunnerHarness, *listed: bool) -> None:
-    for is_listed in listed:
-        azure.heal()
-        if not is_listed:
-            azure.show()
-        vm.poll_once(after=1)
-
-
 def test_status_has_the_event_as_the_last_document_has_it(azure: Azure, vm: RunnerHarness) -> None:
     seen = []
     entry = azure.entry()
@@ -108,7 +100,12 @@ def test_event_that_comes_back_is_not_approved_by_what_was_known_before(azure: A
     for stage in ("prepare", "recover"):
         vm.hook(stage + "/10-a")
     azure.schedule("Freeze", hold=True)
-    _show_by_turns(azure, vm, True, False, False, False, *[True] * 9)
+    for is_listed in (True, *[False] * 3, *[True] * 9):
+        if is_listed:
+            azure.heal()
+        else:
+            azure.show()
+        vm.poll_once(after=1)
     assert vm.ran() == ["prepare/10-a", "recover/10-a", "prepare/10-a"] and azure.requests("POST") == []
     vm.poll_once(after=2)
     assert len(azure.approvals()) == 1
