@@ -12,6 +12,7 @@ from hook_runner.hooks.discovery import Hook
 from hook_runner.records import EMERGENCY, INTERRUPTED, OK, PREPARE, RECOVER, STARTED
 from maintenance_world.azure import OWN
 from maintenance_world.evidence import SEVERITY, Evidence, Start, counts_for, not_before
+from maintenance_world.plan import ACTIVE
 
 if TYPE_CHECKING:
     from maintenance_world.world import World
@@ -151,7 +152,7 @@ class HookChecks:
             elif world.second > began + (start - began) / 2 + 1:
                 seen.violate(f"(e) {key} is listed since {began}, and no prepare hook has begun")
                 del self._urgent[key]
-        if not seen.is_troubled and world.second < world.plan.active:
+        if not seen.is_troubled and world.second < ACTIVE:
             self._urgent.update(
                 {key: (world.second, not_before(event)) for key, event in listed.items() if self._has_to_hurry(event)}
             )

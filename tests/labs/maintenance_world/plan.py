@@ -84,8 +84,6 @@ class Plan:
     jumps: list[tuple[int, int, int]] = field(default_factory=list)
     damaged_at: int | None = None
     forgets_at: int | None = None
-    active: int = ACTIVE
-    length: int = LENGTH
 
 
 def make_plan(profile: str, chance: random.Random) -> Plan:

@@ -20,7 +20,7 @@ from maintenance_world.evidence import Evidence, Start
 from maintenance_world.hook_checks import HookChecks
 from maintenance_world.host import Daemon, Disk
 from maintenance_world.life_checks import LifeChecks
-from maintenance_world.plan import Plan, make_plan
+from maintenance_world.plan import ACTIVE, LENGTH, Plan, make_plan
 from maintenance_world.units import Behaviour, Killed, Unit, Units
 
 # the files of a life, in memory where the system has a place for that
@@ -66,7 +66,7 @@ class World:
 
     def live(self) -> list[str]:
         """Live to the end, or to the first violation; return the violations."""
-        while self.second < self.plan.length and not self.is_removed and not self.evidence.violations:
+        while self.second < LENGTH and not self.is_removed and not self.evidence.violations:
             self._live_a_second()
             self.second += 1
         if not self.evidence.violations:
@@ -79,7 +79,7 @@ class World:
 
     def may_kill(self) -> None:
         """Kill the daemon here, or not."""
-        if self.second < self.plan.active and self.plan.kill_rate and self.chance.random() < self.plan.kill_rate:
+        if self.second < ACTIVE and self.plan.kill_rate and self.chance.random() < self.plan.kill_rate:
             raise Killed
 
     def shift_at(self, second: int) -> int:
@@ -105,17 +105,13 @@ class World:
         if second < max(self._down_until, self._frozen_until) or self.is_removed:
             return
         if second % 100 == 0:
-            self._turn_gate(second > plan.active or self.chance.random() < 0.7)
+            self._turn_gate(second > ACTIVE or self.chance.random() < 0.7)
         self.units.advance()
         if plan.damaged_at == second and self.disk.open():
-            self.note("host: the file of the open maintenance is damaged, and the daemon is killed")
-            self.disk.damage(OPEN)
-            self.daemon = None
+            self._damage(OPEN)
             self.evidence.record_lost()
         if plan.forgets_at == second:
-            self.note("host: the file of the state is damaged, and the daemon is killed")
-            self.disk.damage(STATE)
-            self.daemon = None
+            self._damage(STATE)
             self.evidence.disturbed()
         try:
             self._let_daemon_live()
@@ -124,6 +120,11 @@ class World:
             self.daemon = None
             self.evidence.disturbed()
         self._check_second()
+
+    def _damage(self, name: str) -> None:
+        self.note(f"host: {name} is damaged, and the daemon is killed")
+        self.disk.damage(name)
+        self.daemon = None
 
     def _turn_gate(self, is_open: bool) -> None:
         self.is_gate_open = is_open
@@ -140,7 +141,7 @@ class World:
 
     def _draw(self, stage: str, name: str) -> Behaviour:
         behaviour, chance = self.plan.behaviours[(stage, name)], self.chance
-        is_calm = self.second > self.plan.active
+        is_calm = self.second > ACTIVE
         fails = chance.random() < behaviour.fails and not (is_calm and stage == RECOVER)
         seconds = max(0.2, chance.expovariate(1 / behaviour.mean))
         if chance.random() < behaviour.hangs and not is_calm:
@@ -177,7 +178,7 @@ class World:
 
     def _let_daemon_live(self) -> None:
         if self.daemon is None:
-            if self.chance.random() < (0.3 if self.second < self.plan.active else 1.0):
+            if self.chance.random() < (0.3 if self.second < ACTIVE else 1.0):
                 self.evidence.process_started()
                 self.daemon = self._daemon_class(self)
             return
