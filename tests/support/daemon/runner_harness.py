@@ -21,14 +21,13 @@ from typing import Any
 from azure_scheduled_events import Imds
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.identity import vm_key
-from hook_runner import record_files
 from hook_runner.clock import ServerClock
 from hook_runner.config.settings import load_settings
 from hook_runner.hooks.discovery import discover_hooks
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
 from hook_runner.log import LogHandler, log_to, set_level
-from hook_runner.maintenance.record import EventRecord, HookRun, Maintenance
+from hook_runner.maintenance.record import HookRun
 from hook_runner.record_store import RecordStore
 from hook_runner.records import Cause
 from hook_runner.reporting import status
@@ -104,12 +103,12 @@ class RunnerHarness:
         self.store.load()
         self.systemd.set_clock(self.monotonic())
         # processes take real time
-        self.runs = HookRuns(settings.run_directory, settings, systemd=Systemd(str(self.systemd.folder)))
+        self._runs = HookRuns(settings.run_directory, settings, systemd=Systemd(str(self.systemd.folder)))
         self._queue: collections.deque[ScheduledEvent] = collections.deque()
         self.imds = Imds(settings.endpoint, settings.api_version, clock=self.monotonic)
         self._inbox = Inbox()
         self._poller = Poller(self.imds, settings, self.clock, self.health, self._inbox, lambda seconds: None)
-        self._runner = Runner(settings, self._hooks(), self.store, self.runs, self.clock, self._queue.append)
+        self._runner = Runner(settings, self._hooks(), self.store, self._runs, self.clock, self._queue.append)
         self._intake = Intake(self._runner, self.clock, self.health)
         return self._runner
 
@@ -125,7 +124,7 @@ class RunnerHarness:
             self._booted = self._elapsed - 1.0
             self.boot_number += 1
         # a killed process closes nothing; therefore the garbage collector must not either
-        _ABANDONED.append((self._runner, self.runs))
+        _ABANDONED.append((self._runner, self._runs))
         self.start()
 
     @property
@@ -221,31 +220,16 @@ class RunnerHarness:
         """Return the hooks that have begun, in that order."""
         return [mark.hook for mark in self.marks("begin") if mark.hook.startswith(stage)]
 
-    def maintenance(self, event_id: str = "") -> Maintenance:
-        """Return the latest maintenance, or the latest one with an event, open or closed."""
-        opened, stored = self.runner.records.maintenance, self.stored()
-        if opened is not None:
-            stored = [opened, *(each for each in stored if each.number != opened.number)]
-        keys = [{record.key for record in each.events} for each in stored]
-        return next(each for each, of in zip(stored, keys) if not event_id or event_id.casefold() in of)
+    @property
+    def runs(self) -> list[HookRun]:
+        """The runs of the open maintenance."""
+        maintenance = self.runner.records.maintenance
+        assert maintenance is not None
+        return maintenance.runs
 
-    def record(self, event_id: str) -> EventRecord:
-        """Return the latest record of an event, with or without a maintenance, open or closed."""
-        found = self.runner.records.find(event_id.casefold())
-        if found is not None:
-            return found
-        past = [*self.runner.records.state.past, *(record for each in self.stored()[::-1] for record in each.events)]
-        return next(record for record in reversed(past) if record.key == event_id.casefold())
-
-    def stored(self) -> list[Maintenance]:
-        """Return the maintenances on the disk, newest first."""
-        found = record_files.stored(self.store.directory)
-        assert found.unreadable == []
-        return found.maintenances
-
-    def steps(self, event_id: str) -> list[tuple[str, str]]:
-        """Return (STAGE/NAME, state) of each run of the maintenance of an event."""
-        return [(run.title, run.state) for run in self.maintenance(event_id).runs]
+    def steps(self) -> list[tuple[str, str]]:
+        """Return (STAGE/NAME, state) of each run of the open maintenance."""
+        return [(run.title, run.state) for run in self.runs]
 
     def status(self) -> dict[str, Any]:
         return status.to_data(self.runner, self.health)

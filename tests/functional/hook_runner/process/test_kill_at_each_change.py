@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from hook_runner import record_files
 from hook_runner.maintenance.record import Maintenance
 from support.daemon.killed_at_change import APPROVE, REMOVE, START, killed_before
 from support.daemon.runner_harness import RunnerHarness
@@ -54,7 +55,9 @@ class Life:
         self.live()
         assert self.harness.runner.records.maintenance is None
         assert not (self.harness.folder / "state/maintenance.json").exists()
-        (maintenance,) = self.harness.stored()
+        stored = record_files.stored(self.harness.store.directory)
+        assert stored.unreadable == []
+        (maintenance,) = stored.maintenances
         return maintenance
 
     def count(self, what: str) -> dict[str, int]:

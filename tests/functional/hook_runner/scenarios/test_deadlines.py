@@ -19,37 +19,37 @@ def test_t45_a_wrong_clock_of_the_host_does_not_matter(azure: Azure, make_vm: Ma
     vm = make_vm()
     vm.wall_offset = timedelta(minutes=before)
     vm.hook("prepare/10-a", HANGS)
-    event = azure.schedule("Reboot", notice=120)
+    azure.schedule("Reboot", notice=120)
     vm.poll()
     assert (vm.marks()[0].seconds_left, vm.marks()[0].hook_seconds) == (120, 115)
     vm.wall_offset = timedelta(minutes=later)
     vm.restart("kill")
     vm.settle()
     vm.poll(after=114)
-    assert vm.steps(event) == [("prepare/10-a", "running")]
+    assert vm.steps() == [("prepare/10-a", "running")]
     vm.poll(after=1)
-    assert vm.steps(event) == [("prepare/10-a", "cut")]
+    assert vm.steps() == [("prepare/10-a", "cut")]
 
 
 def test_t22_four_seconds_are_used_as_well_and_the_kill_comes_before_the_end(azure: Azure, make_vm: MakeVm) -> None:
     vm = make_vm(kill_after=600)
     vm.hook("prepare/10-a", IGNORES_TERM)
-    event = azure.schedule("Preempt", notice=4)
+    azure.schedule("Preempt", notice=4)
     vm.poll()
     assert vm.marks()[0].hook_seconds == 3
     vm.poll(after=3)
     # a part of the second that is left, not the ten minutes of kill_after
-    assert vm.steps(event) == [("prepare/10-a", "cut")]
-    assert vm.maintenance(event).runs[0].exit_status == -9 and len(vm.marks("term")) == 1
+    assert vm.steps() == [("prepare/10-a", "cut")]
+    assert vm.runs[0].exit_status == -9 and len(vm.marks("term")) == 1
 
 
 def test_deadline_of_a_hook_that_was_adopted_holds_before_imds_answers(azure: Azure, vm: RunnerHarness) -> None:
     vm.hook("prepare/10-a", HANGS)
-    event = azure.schedule("Reboot", notice=60)
+    azure.schedule("Reboot", notice=60)
     vm.poll()
     azure.fault("reset")
     vm.restart("kill")
     vm.poll(after=50)
-    assert vm.steps(event) == [("prepare/10-a", "running")]
+    assert vm.steps() == [("prepare/10-a", "running")]
     vm.poll(after=7)
-    assert vm.steps(event) == [("prepare/10-a", "cut")] and azure.approvals() == []
+    assert vm.steps() == [("prepare/10-a", "cut")] and azure.approvals() == []

@@ -38,10 +38,10 @@ def test_hook_that_others_can_write_since_the_start_is_not_run_and_has_failed(az
     vm.hook("prepare/20-b")
     vm.poll()
     (vm.hooks_directory / "prepare/10-a").chmod(0o777)
-    event = azure.schedule("Reboot", hold=True)
+    azure.schedule("Reboot", hold=True)
     vm.poll(after=1)
     assert vm.ran() == ["prepare/20-b"] and azure.requests("POST") == []
-    run = vm.maintenance(event).runs[0]
+    run = vm.runs[0]
     assert (run.state, run.cause) == ("failed", Cause.REFUSED) and "can be written by others" in run.reason
 
 
@@ -56,7 +56,7 @@ def test_hook_gets_the_event_by_environment_and_by_stdin_and_its_output_is_kept(
     assert given["seconds_left"] == 900 and [each["event_id"] for each in given["events"]] == [event]
     lines = (vm.folder / "marks.environment.prepare.10-a").read_text().splitlines()
     assert {f"EVENT_ID={event}", "EVENT_RESOURCE=vm1", "EVENT_OUTCOME=", "HOOK_SECONDS=600"} <= set(lines)
-    assert vm.maintenance(event).runs[0].output == f"speaking of {event}\nand of trouble\n"
+    assert vm.runs[0].output == f"speaking of {event}\nand of trouble\n"
     azure.complete(event)
     vm.poll()
     assert json.loads((vm.folder / "marks.input.recover.10-a").read_text())["outcome"] == "unknown"
@@ -72,7 +72,7 @@ def test_result_stays_until_its_record_is_written_so_that_a_kill_prepares_once(
     vm.release("prepare/10-a")
     vm.settle()
     for _kill in range(3):
-        assert vm.steps(event) == [("prepare/10-a", "ok")] and len(vm.systemd.units()) == 1
+        assert vm.steps() == [("prepare/10-a", "ok")] and len(vm.systemd.units()) == 1
         vm.restart("kill")
         vm.poll(after=1)
     assert vm.ran() == ["prepare/10-a"] and azure.approvals() == []
