@@ -97,7 +97,7 @@ def test_the_guide_from_its_beginning_to_its_end(azure: Azure, host: DaemonHost)
 def check_status(status: dict[str, Any]) -> None:
     """Check that the members are those of the tables."""
     heading = "Status as JSON"
-    assert set(status) == set(column(GUIDE, heading, "member"))
+    assert set(status) == set(column(GUIDE, heading, "member")) and status["running"] is True
     assert set(status["maintenance"]) == set(column(GUIDE, heading, "member of `maintenance`"))
     (listed,) = status["events"]
     # the table names the module for the others

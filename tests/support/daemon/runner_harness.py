@@ -108,7 +108,8 @@ class RunnerHarness:
         self.imds = Imds(settings.endpoint, settings.api_version, clock=self.monotonic)
         self._inbox = Inbox()
         self._poller = Poller(self.imds, settings, self.clock, self.health, self._inbox, lambda seconds: None)
-        self._runner = Runner(settings, self._hooks(), self.store, self._runs, self.clock, self._queue.append)
+        hooks, _skipped = discover_hooks(settings.hooks_directory, settings)
+        self._runner = Runner(settings, hooks, self.store, self._runs, self.clock, self._queue.append)
         self._intake = Intake(self._runner, self.clock, self.health)
         return self._runner
 
@@ -248,9 +249,6 @@ class RunnerHarness:
 
     def _wall(self) -> datetime:
         return self._began + timedelta(seconds=self._elapsed) + self.wall_offset
-
-    def _hooks(self) -> Any:
-        return discover_hooks(self.settings.hooks_directory, self.settings)[0]
 
     def _deliver(self) -> bool:
         """Send the approvals that are due; return True if there were any."""

@@ -32,28 +32,6 @@ NOBODY = 65534
 NOBODYS_GROUP = pwd.getpwuid(NOBODY).pw_gid
 
 
-def test_status_shows_the_state(azure: Azure, make_daemon: MakeDaemon) -> None:
-    vm = make_daemon()
-    vm.harness.hook("prepare/10-a")
-    vm.start()
-    code, data = vm.data("status")
-    assert (code, data["running"], data["events"], data["maintenance"], data["vm"]) == (0, True, [], None, "vm1")
-    assert data["imds"]["ok"] and data["records"]["ok"]
-    mine = azure.schedule("Reboot", hold=True)
-    others = azure.schedule("Freeze", "vm2")
-    # the second event may come with a later poll
-    vm.wait(lambda: [event["approval"] for event in vm.data("status")[1]["events"]] == ["accepted", None])
-    code, data = vm.data("status")
-    shown = {event["event_id"]: event for event in data["events"]}
-    assert code == 0 and list(shown) == [mine, others]
-    assert (shown[mine]["affects_this_vm"], shown[others]["affects_this_vm"]) == (True, False)
-    assert (data["maintenance"]["phase"], shown[mine]["prepared"]) == ("prepared", "ok")
-    (run,) = data["maintenance"]["hooks"]
-    assert (run["stage"], run["name"], run["state"], run["event"]) == ("prepare", "10-a", "ok", mine)
-    text = vm.command("status").stdout
-    assert mine in text and "prepare/10-a ok" in text and "affects other VMs" in text
-
-
 @pytest.mark.all
 def test_without_a_daemon_each_verb_says_so(azure: Azure, make_daemon: MakeDaemon) -> None:
     vm = make_daemon()
