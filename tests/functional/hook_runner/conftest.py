@@ -8,10 +8,8 @@ from __future__ import annotations
 from support.daemon.fixtures import (  # noqa: F401  # pylint: disable=unused-import
     _simulator,
     azure,
-    in_units,
     make_daemon,
     make_vm,
-    runs,
     vm,
 )
 from support.daemon.small_disk import disk  # noqa: F401  # pylint: disable=unused-import

@@ -12,6 +12,5 @@ from support.daemon.fixtures import (  # noqa: F401  # pylint: disable=unused-im
     make_daemon,
     make_vm,
     runs,
-    vm,
 )
 from support.daemon.small_disk import disk  # noqa: F401  # pylint: disable=unused-import
