@@ -11,14 +11,8 @@ from support.daemon.runner_harness import MakeVm, RunnerHarness
 from support.daemon.simulated_azure import Azure
 
 SICK = ["empty", "not-json", "events-null", "cut-json", "truncated", "unavailable", "gone", "forbidden-html", "reset"]
-
-
-def warnings(harness: RunnerHarness) -> int:
-    return harness.times_logged("IMDS gives no good answer")
-
-
-def alarms(harness: RunnerHarness) -> int:
-    return harness.times_logged("are stale since")
+# of the log
+WARNING, ALARM = "IMDS gives no good answer", "are stale since"
 
 
 @pytest.mark.parametrize("started", [False, True])
@@ -49,7 +43,7 @@ def test_t49_ten_minutes_without_an_answer_are_an_alarm_and_not_an_end(azure: Az
     azure.fault("refuse")
     for _poll in range(20):
         vm.poll(after=30)
-    assert (warnings(vm), alarms(vm)) == (1, 1)
+    assert (vm.times_logged(WARNING), vm.times_logged(ALARM)) == (1, 1)
     shown = vm.status()["imds"]
     assert shown["ok"] is False and shown["stale_since"] and shown["errors"] == {"unreachable": 20}
     assert vm.ran() == ["prepare/10-a"]
@@ -67,7 +61,7 @@ def test_t52_an_update_of_imds_is_one_warning_and_no_alarm(azure: Azure, vm: Run
         vm.poll(after=10)
     vm.poll(after=9)
     vm.poll(after=10)
-    assert (warnings(vm), alarms(vm)) == (1, 0)
+    assert (vm.times_logged(WARNING), vm.times_logged(ALARM)) == (1, 0)
     assert vm.health.error == "" and vm.ran() == ["prepare/10-a"]
 
 
