@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from azure_scheduled_events.policy import Policy
 from hook_runner.maintenance.machine import TICK_INTERVAL
 from hook_runner.records import FAILED
-from support.daemon.machine_driver import Driver, event, hook
+from support.daemon.machine_driver import Driver, event, hook, rules
 
 DRAIN, JOIN = hook("prepare/10-drain"), hook("recover/10-join")
-MANUAL = Policy.from_mapping({"rules": [{"when": {}, "approve": "manual"}]})
+MANUAL = rules({"approve": "manual"})
 
 
 def test_without_events_time_changes_nothing() -> None:
