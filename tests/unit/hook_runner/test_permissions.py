@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hook_runner.gates import open_gates
-from hook_runner.permissions import permission_problem
+from hook_runner.permissions import open_gates, permission_problem
 from support.daemon.hook_scripts import write_program
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 _MAX_LINKS = 40  # as in the kernel
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -19,24 +19,24 @@ def trusted_owners() -> frozenset[int]:
     return frozenset({0, os.geteuid()})
 
 
-def permission_problem(path: str, inside: str) -> str | None:
+def permission_problem(path: str, inside: str | None) -> str | None:
     """Return why users that are not trusted could change what `path` contains, or None.
 
-    With links resolved, `path` must be in the folder `inside`, or be that folder. Every file,
+    With links resolved, `path` must be in the folder `inside`, or be that folder; None permits any place. Every file,
     folder and link on the way to it must belong to a trusted one and must not be writable by
     group or others. The group's bits also show the most that access control lists allow. Folders
     outside `inside` may be sticky, as /tmp is: there users cannot move the files of other users.
     """
     try:
-        home = os.path.realpath(inside)
+        home = None if inside is None else os.path.realpath(inside)
         target = "/"
         for target, info in _path_components(path):
-            reason = _component_problem(target, info, allow_sticky=not _is_inside(target, home))
+            reason = _component_problem(target, info, allow_sticky=home is None or not _is_inside(target, home))
             if reason is not None:
                 return reason
     except (OSError, ValueError) as error:
         return f"{printable_path(path)} cannot be examined: {getattr(error, 'strerror', None) or error}"
-    if not _is_inside(target, home):
+    if home is not None and not _is_inside(target, home):
         return f"{printable_path(path)} leads to {printable_path(target)}, which is outside {printable_path(home)}"
     return None
 
@@ -44,27 +44,25 @@ def permission_problem(path: str, inside: str) -> str | None:
 def location_problem(path: str) -> str | None:
     """Return why users that are not trusted could replace the folder `path`, or why it is not one; None if neither.
 
-    It need not exist. `permission_problem` checks a folder that exists. Otherwise the nearest existing folder above it
-    is checked, with all on the way there. That one may be sticky: other users can neither move nor
-    replace a folder that this process creates in it.
+    It need not exist. Then the nearest existing folder above it is checked, with all on the way there. That one may be
+    sticky: other users can neither move nor replace a folder that this process creates in it.
     """
     there = nearest_existing(path)
-    reason = permission_problem(path, path) if there == path else _problem_above(path, there)
+    reason = permission_problem(there, path if there == path else None)
     if reason is not None:
-        return reason
+        return reason if there == path else f"{printable_path(path)} would be made there, and {reason}"
     return None if os.path.isdir(there) else f"{printable_path(there)} is not a folder"
 
 
-def _problem_above(path: str, there: str) -> str | None:
-    """Return why users that are not trusted could interfere when `path` is made below `there`, or None."""
-    try:
-        for target, info in _path_components(there):
-            reason = _component_problem(target, info, allow_sticky=True)
-            if reason is not None:
-                return f"{printable_path(path)} would be made there, and {reason}"
-    except (OSError, ValueError) as error:
-        return f"{printable_path(there)} cannot be examined: {getattr(error, 'strerror', None) or error}"
-    return None
+def open_gates(gates: Mapping[str, str]) -> dict[str, bool]:
+    """Return for each gate of the policy whether it is open: its file exists, and only trusted users can create it."""
+    return {name: os.path.exists(path) and gate_problem(path) is None for name, path in gates.items()}
+
+
+def gate_problem(path: str) -> str | None:
+    """Return why users that are not trusted could open a gate, or None. The file need not exist."""
+    there = nearest_existing(path)
+    return permission_problem(there, os.path.dirname(there) if there == path else there)
 
 
 def replacement_problem(folder: str) -> str | None:

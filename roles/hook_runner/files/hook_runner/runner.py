@@ -17,7 +17,6 @@ from typing import Callable
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
-from hook_runner.gates import open_gates
 from hook_runner.hooks.discovery import Hooks
 from hook_runner.hooks.one_run import RunOrder, not_run
 from hook_runner.hooks.runs import HookRuns
@@ -31,7 +30,7 @@ from hook_runner.maintenance.machine import Effects, Machine
 from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookRun, Vm
 from hook_runner.maintenance.record_json import from_json, to_json
-from hook_runner.permissions import permission_problem
+from hook_runner.permissions import open_gates, permission_problem
 from hook_runner.record_store import RecordStore
 from hook_runner.records import Cause
 

@@ -12,8 +12,13 @@ import sys
 from typing import Iterator
 
 from hook_runner.config.settings import Settings
-from hook_runner.gates import gate_problem
-from hook_runner.permissions import location_problem, nearest_existing, permission_problem, replacement_problem
+from hook_runner.permissions import (
+    gate_problem,
+    location_problem,
+    nearest_existing,
+    permission_problem,
+    replacement_problem,
+)
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Finding
 
 # free bytes for records and runs: an error below the first, a warning below the second
