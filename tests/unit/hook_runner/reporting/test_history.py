@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from hook_runner.event_ids import MAX_CANDIDATES, matching_ids
 from hook_runner.maintenance.record import NO_EVENT, Entry, EventRecord, HookRun, Maintenance, State, Vm
 from hook_runner.record_files import Stored
 from hook_runner.records import ACCEPTED, FAILED, OK, PREPARE, RECOVER, RUNNING, SENT, TIMEOUT, Cause
-from hook_runner.reporting.history import matching, to_data
+from hook_runner.reporting.history import MAX_CANDIDATES, matching, matching_ids, to_data
 from hook_runner.reporting.history_text import details, latest_result, overview, table_of_others
 from support.daemon.record_factory import NOON, after, make_record
 

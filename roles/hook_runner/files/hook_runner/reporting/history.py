@@ -9,16 +9,17 @@ Times are ISO 8601 in UTC; unknown values are null. Texts of IMDS and hooks are 
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Any, Dict, Mapping, Sequence
+from typing import Any, Dict, Iterable, Mapping, Sequence
 
 from azure_scheduled_events.identity import affects
 from azure_scheduled_events.printable import escape_surrogates
 from azure_scheduled_events.timestamps import as_utc_text
-from hook_runner.event_ids import matching_ids
 from hook_runner.maintenance.record import NO_EVENT, EventRecord, HookRun, Maintenance
 from hook_runner.record_files import Stored
 
 Json = Dict[str, Any]
+# an error names no more candidates than these
+MAX_CANDIDATES = 10
 
 
 def to_data(stored: Stored) -> Json:
@@ -37,6 +38,13 @@ def to_data(stored: Stored) -> Json:
 def matching(asked: str, entries: Sequence[Json]) -> list[Json]:
     """Return the maintenances or events whose id begins so, and the maintenances that have such an event."""
     return [each for each in entries if matching_ids(asked, _ids(each))]
+
+
+def matching_ids(asked: str, known: Iterable[str]) -> list[str]:
+    """Return the id that equals `asked` in any letter case, or all ids that begin with it, in the order of `known`."""
+    folded = asked.casefold()
+    found = [each for each in dict.fromkeys(known) if folded and each.casefold().startswith(folded)]
+    return [each for each in found if each.casefold() == folded][:1] or found[:MAX_CANDIDATES]
 
 
 def maintenance_data(maintenance: Maintenance, own_name: str) -> Json:

@@ -12,7 +12,7 @@ from typing import Any, Mapping
 
 from azure_scheduled_events.options import parse_seconds
 from azure_scheduled_events.timestamps import parse_time
-from hook_runner import __version__, event_ids, record_files
+from hook_runner import __version__, record_files
 from hook_runner.maintenance.record import ApprovalRequest
 from hook_runner.reporting import history, status
 from hook_runner.reporting.imds_health import ImdsHealth
@@ -71,7 +71,7 @@ class ControlRequests:
 
     def _approve(self, request: Mapping[str, Any], user: str) -> dict[str, Any]:
         known = {record.event.event_id: record for record in self._runner.records.known}
-        found = event_ids.matching_ids(str(request.get("event_id")), known)
+        found = history.matching_ids(str(request.get("event_id")), known)
         if len(found) != 1:
             return {"found": False, **({"candidates": found} if found else {})}
         asked = ApprovalRequest(user, request.get("force") is True, request.get("release_others") is True)
