@@ -17,12 +17,11 @@ from azure_scheduled_events.errors import ImdsError
 from fleet_simulation.profiles import Profile
 from hook_runner.clock import ServerClock
 from hook_runner.config.settings import Settings
+from hook_runner.imds_health import ImdsHealth
 from hook_runner.log import log_to
-from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.reporting.status import to_data
 from hook_runner.runner import Runner
 from hook_runner.service.inbox import Message
-from hook_runner.service.intake import Intake
 from hook_runner.service.poller import Poller
 from maintenance_world.units import MortalStore, VirtualRuns
 
@@ -66,7 +65,7 @@ class ImdsOfHost:
         return self._instance
 
 
-class CountingIntake(Intake):
+class CountingRunner(Runner):
     """Counts the approvals that the poller has not answered yet."""
 
     approvals_waiting = 0
@@ -119,15 +118,15 @@ class Daemon:
         )
         self._next_poll = self._tick_at = self._monotonic()
         self._wants_all = True
-        self.runner = Runner(
+        self.runner = CountingRunner(
             settings,
             profile.hooks,
             self.store,
             runs,  # type: ignore[arg-type]  # has the methods that the runner calls
             self.clock,
+            self.health,
             self._send,
         )
-        self._intake = CountingIntake(self.runner, self.clock, self.health)
 
     @property
     def is_idle(self) -> bool:
@@ -136,7 +135,7 @@ class Daemon:
 
     def status(self) -> dict[str, Any]:
         """Return what `status --json` prints."""
-        return to_data(self.runner, self.health)
+        return to_data(self.runner)
 
     def poll_soon(self, seconds: float) -> None:
         """Poll within these seconds: the document has changed since the last poll."""
@@ -160,14 +159,14 @@ class Daemon:
                 self._poller.approve(self._after_poll.pop(0))
         if not self._inbox.empty() or is_due or self._runs.has_result():
             while not self._inbox.empty():
-                self._inbox.get()(self._intake)
+                self._inbox.get()(self.runner)
             self.runner.tick()
-            self._wants_all = self._intake.awaits_document
+            self._wants_all = self.runner.awaits_document
             self._poller.deliver_unchanged(self._wants_all)
             self._tick_at = self._monotonic() + self._tick_in(laziness)
-        if self._intake.approvals_waiting > len(self._after_poll):
+        if self.runner.approvals_waiting > len(self._after_poll):
             self._next_poll = self._monotonic() + 0.01
-        polls = is_unsettled or self._wants_all or bool(self.health.error) or self._intake.approvals_waiting
+        polls = is_unsettled or self._wants_all or bool(self.health.error) or self.runner.approvals_waiting
         return min(max(0.0, self._tick_at - self._monotonic()), self.next_poll_in() if polls else NEVER)
 
     def _tick_in(self, laziness: float) -> float:
@@ -177,7 +176,7 @@ class Daemon:
         return pause if check_at is None else min(pause, check_at - self._monotonic() + 0.002)
 
     def _send(self, event: ScheduledEvent) -> None:
-        self._intake.approvals_waiting += 1
+        self.runner.approvals_waiting += 1
         if self._is_poll_under_way(event.event_id):
             self._after_poll.append(event)
             self._next_poll = self._monotonic() + ANSWER_IN

@@ -15,6 +15,7 @@ from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.tracking import Tracker
 from hook_runner import record_files
+from hook_runner.imds_health import ImdsHealth
 from hook_runner.log import log_to
 from hook_runner.maintenance.machine import Machine
 from hook_runner.maintenance.open_records import OpenRecords
@@ -94,7 +95,8 @@ class Daemon:
         ):
             store.load()
             # runs and clock have the methods that the runner calls
-            self.runner = Runner(settings, world.hooks, store, runs, world, self._send)  # type: ignore[arg-type]
+            health = ImdsHealth()
+            self.runner = Runner(settings, world.hooks, store, runs, world, health, self._send)  # type: ignore[arg-type]
         open_one = self.records.maintenance
         world.note(f"daemon: starts{f' with maintenance {open_one.number}' if open_one else ''}")
 
@@ -120,7 +122,7 @@ class Daemon:
         else:
             self.documents += 1
             world.evidence.documented(document)
-            runner.observe(document)
+            runner.document_received(document)
 
     def poll_failed(self) -> None:
         self.runner.machine.approvals.poll_failed()

@@ -244,7 +244,7 @@ class FailedPollIsEmpty(Daemon):
 
     def poll_failed(self) -> None:
         now = float(self.world.second)
-        self.runner.observe(EventDocument(None, (), sent_at=now, sent_by=now))
+        self.runner.document_received(EventDocument(None, (), sent_at=now, sent_by=now))
 
 
 # -- the units and the disk

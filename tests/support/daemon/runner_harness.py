@@ -26,15 +26,14 @@ from hook_runner.config.settings import load_settings
 from hook_runner.hooks.discovery import discover_hooks
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
+from hook_runner.imds_health import ImdsHealth
 from hook_runner.log import LogHandler, log_to, set_level
 from hook_runner.maintenance.record import HookRun
 from hook_runner.record_store import RecordStore
 from hook_runner.records import Cause
 from hook_runner.reporting import status
-from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.runner import Runner
 from hook_runner.service.inbox import Inbox
-from hook_runner.service.intake import Intake
 from hook_runner.service.poller import Poller
 from support.daemon.hook_scripts import WORKS, Mark, is_alive, processes_with, read_marks, write_hook
 from support.daemon.simulated_azure import Azure
@@ -109,8 +108,8 @@ class RunnerHarness:
         self._inbox = Inbox()
         self._poller = Poller(self.imds, settings, self.clock, self.health, self._inbox, lambda seconds: None)
         hooks, _skipped = discover_hooks(settings.hooks_directory, settings)
-        self._runner = Runner(settings, hooks, self.store, self._runs, self.clock, self._queue.append)
-        self._intake = Intake(self._runner, self.clock, self.health)
+        send = self._queue.append
+        self._runner = Runner(settings, hooks, self.store, self._runs, self.clock, self.health, send)
         return self._runner
 
     def restart(self, how: str = "kill") -> None:
@@ -161,7 +160,7 @@ class RunnerHarness:
     def _handle_messages(self) -> None:
         """Handle the messages of the poller as the service does."""
         for message in self._inbox.take():
-            message(self._intake)
+            message(self.runner)
 
     def settle(self) -> None:
         """Tick until no hook runs, or only hooks that wait for the test."""
@@ -233,7 +232,7 @@ class RunnerHarness:
         return [(run.title, run.state) for run in self.runs]
 
     def status(self) -> dict[str, Any]:
-        return status.to_data(self.runner, self.health)
+        return status.to_data(self.runner)
 
     def times_logged(self, text: str) -> int:
         return sum(text in line for line in self.log.getvalue().splitlines())

@@ -16,6 +16,7 @@ from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
+from hook_runner.imds_health import ImdsHealth
 from hook_runner.record_store import RecordStore
 from hook_runner.records import INTERRUPTED
 from hook_runner.runner import Runner
@@ -47,7 +48,7 @@ def process(runs: RunsHarness, hook: Hook, at: list[float], run_directory: str =
     store.load()
     hook_runs = HookRuns(run_directory, settings, lambda: at[0], Systemd(str(runs.systemd.folder)))
     clock = ServerClock(lambda: at[0], lambda: EPOCH)
-    return Runner(settings, {hook.stage: (hook,)}, store, hook_runs, clock, lambda event: None, **more)
+    return Runner(settings, {hook.stage: (hook,)}, store, hook_runs, clock, ImdsHealth(), lambda event: None, **more)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_child_was_interrupted_if_it_may_have_begun_before_the_daemon_was_killed
 
     def live() -> None:
         runner = process(runs, hook, at)
-        runner.observe(EventDocument(1, (event(),), (), sent_at=0.0, sent_by=0.0))
+        runner.document_received(EventDocument(1, (event(),), (), sent_at=0.0, sent_by=0.0))
         assert runner.waiting_for == "room in /run"
         at[0] = 60.0
         wait_until(runner.tick, "the kill")
@@ -94,7 +95,7 @@ def test_host_whose_disk_stays_full_recovers_once_however_often_the_daemon_start
         assert runner.store.is_incomplete is is_incomplete
         for _document in range(2):
             at[0] += 2.0
-            runner.observe(EventDocument(1, (), (), sent_at=at[0], sent_by=at[0]))
+            runner.document_received(EventDocument(1, (), (), sent_at=at[0], sent_by=at[0]))
         wait_until(partial(rests, runner, at), "the end of the maintenance")
         disk.fail()
         runner.pause("operator", None, "")

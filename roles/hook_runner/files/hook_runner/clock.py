@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import time
 from datetime import datetime, timedelta, timezone
-from typing import Callable
+from typing import Callable, Optional
+
+# a Date header, and the monotonic time of its arrival
+Date = tuple[Optional[datetime], float]
 
 # answers in a row that must agree before a date that contradicts this clock is accepted
 ANSWERS_NEEDED = 3

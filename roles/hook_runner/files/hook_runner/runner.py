@@ -3,8 +3,9 @@
 
 """Carries out what the state machine decides, and hands it what comes in.
 
-The way of a document: `observe` lets the tracker compare it with the earlier ones, and the machine with the records.
-`tick` asks the machine what is due: records are written first, then a hook is ended or begun, or an approval sent.
+The way of a document: `document_received` lets the tracker compare it with the earlier ones, and the machine with the
+records. `tick` asks the machine what is due: records are written first, then a hook is ended or begun, or an approval
+sent.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ from __future__ import annotations
 import json
 import logging
 from datetime import datetime
-from typing import Callable
+from typing import Callable, Sequence
 
 from azure_scheduled_events.document import EventDocument, ScheduledEvent
-from hook_runner.clock import ServerClock
+from azure_scheduled_events.errors import ImdsError
+from hook_runner.clock import Date, ServerClock
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hooks
 from hook_runner.hooks.one_run import RunOrder, not_run
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Stopping
 from hook_runner.hooks.units import LAST_TRIAL
+from hook_runner.imds_health import ImdsHealth
 from hook_runner.maintenance.approvals import Answer
 from hook_runner.maintenance.deadlines import seconds_to_kill
 from hook_runner.maintenance.hook_plan import Host
@@ -44,9 +47,10 @@ class Runner:
     """Connects the state machine with the records, the hooks and IMDS.
 
     Args:
-        send_approval: hands an event to the poller; `machine.approvals` takes the result.
-        hook_ended: called with each run that has ended and its event, for metrics.
+        health: learns how IMDS answers.
+        send_approval: hands an event to the poller; `approval_answered` or `approval_withheld` takes the result.
         withdraw_approvals: takes those back that the poller has not sent.
+        hook_ended: called with each run that has ended and its event, for metrics.
 
     Attributes:
         waiting_for: what keeps a hook from beginning, or "".
@@ -59,14 +63,15 @@ class Runner:
         store: RecordStore,
         runs: HookRuns,
         clock: ServerClock,
+        health: ImdsHealth,
         send_approval: Callable[[ScheduledEvent], None],
-        hook_ended: Callable[[HookRun, EventRecord | None], None] = lambda run, record: None,
         withdraw_approvals: Callable[[], None] = lambda: None,
+        hook_ended: Callable[[HookRun, EventRecord | None], None] = lambda run, record: None,
     ) -> None:
-        self.store = store
+        self.store, self.runs, self.health = store, runs, health
         self.waiting_for = ""
-        self._runs, self._clock = runs, clock
-        self._send_approval, self._hook_ended, self._withdraw = send_approval, hook_ended, withdraw_approvals
+        self._clock = clock
+        self._send_approval, self._withdraw, self._hook_ended = send_approval, withdraw_approvals, hook_ended
         known = store.records.state.vm
         own_name = known.name if known.is_of(store.boot) else ""
         self.machine = Machine(Host(settings, hooks, own_name, store.boot), store.records)
@@ -115,7 +120,7 @@ class Runner:
                 break
 
     def _collect(self) -> None:
-        for number, result in self._runs.collect_finished():
+        for number, result in self.runs.collect_finished():
             self.machine.runs.ended(number, result, self._clock.now())
             maintenance = self.records.maintenance
             run = maintenance.run(number) if maintenance else None
@@ -127,7 +132,7 @@ class Runner:
         has_finished = bool(self.records.finished)
         if not self.store.write():
             return False
-        self._runs.remove_collected()
+        self.runs.remove_collected()
         if has_finished:
             self.store.prune(self.host.settings.history_events)
         return True
@@ -139,10 +144,10 @@ class Runner:
         if self.records.maintenance is None:
             # a hook of an event that is taken up now waits from the next tick on
             self.waiting_for = ""
-            return self._runs.obstacle(None) is None
+            return self.runs.obstacle(None) is None
         now = self._clock.now()
         left = [each.event.seconds_left(now) for each in self.records.present if not each.is_started]
-        obstacle = self._runs.obstacle(min(left, default=float("inf")))
+        obstacle = self.runs.obstacle(min(left, default=float("inf")))
         if obstacle and obstacle != self.waiting_for:
             log.warning("hooks wait for %s", obstacle)
         self.waiting_for = obstacle or ""
@@ -150,7 +155,7 @@ class Runner:
 
     def _carry_out(self, effects: Effects) -> None:
         if effects.end is not None:
-            self._runs.stop(effects.end.run.number, effects.end.kill_after)
+            self.runs.stop(effects.end.run.number, effects.end.kill_after)
         if effects.start is not None:
             log.debug("decided: %s begins", effects.start.title)
             self._start(effects.start)
@@ -176,11 +181,11 @@ class Runner:
         memo = json.dumps(to_json(run)).encode("ascii")
         order = RunOrder(run.number, hook, given, variables, run.seconds, kill_after, memo)
         try:
-            is_unit = self._runs.start_unit(order)
+            is_unit = self.runs.start_unit(order)
             self.machine.runs.started(run.number)
             if not is_unit:
                 self._write()  # systemd will not tell the next process that the child has begun
-                self._runs.start_child(order)
+                self.runs.start_child(order)
         except Stopping:
             self.machine.runs.lost(run.number, now)  # it has not begun
         except OSError as error:
@@ -191,27 +196,54 @@ class Runner:
         """Take over the runs of an earlier daemon, also those that no record has."""
         now, maintenance = self._clock.now(), self.records.maintenance
         for run in [each for each in (maintenance.runs if maintenance else ()) if each.is_open]:
-            if self._runs.adopt(run.number, run.stage, run.name, run.seconds):
+            if self.runs.adopt(run.number, run.stage, run.name, run.seconds):
                 self.machine.runs.started(run.number)
             else:
                 self.machine.runs.lost(run.number, now)
-        for lost in self._runs.find_lost(self.store.last_number):
+        for lost in self.runs.find_lost(self.store.last_number):
             try:
                 found = from_json(HookRun, json.loads(lost.memo))
             except ValueError:
-                self._runs.end_unit(lost.unit, lost.number)
+                self.runs.end_unit(lost.unit, lost.number)
                 if lost.number > LAST_TRIAL:
                     self.machine.runs.found_incomplete(now)
                 continue
-            if self._runs.adopt(found.number, found.stage, found.name, found.seconds):
+            if self.runs.adopt(found.number, found.stage, found.name, found.seconds):
                 self.machine.runs.adopt(found, now)
 
     # -- what comes in
 
-    def observe(self, document: EventDocument) -> None:
-        """Take in a good document; a tick follows."""
+    @property
+    def awaits_document(self) -> bool:
+        """Whether the next document is needed even if it is unchanged."""
+        return self.machine.awaits_document or self._clock.is_doubtful
+
+    def document_received(self, document: EventDocument, dates: Sequence[Date] = ()) -> None:
+        """Take in a good document; a tick follows.
+
+        `dates` are those of this answer and of those before it, the latest last.
+        """
+        for date, at in dates:
+            odd = self._clock.synchronise(date, at)
+            if odd is not None:
+                log.warning(odd)
+        self.health.poll_succeeded(document, self._clock.now())
         self.machine.observe(self.store.tracker.observe(document), self._clock.now())
         self.tick()
+
+    def poll_failed(self, error: ImdsError, is_outage: bool) -> None:
+        """Note a poll without a good document; `is_outage`: whether this is worth an alarm."""
+        self.health.poll_failed(error, is_outage, self._clock.now())
+        self.machine.approvals.poll_failed()
+
+    def approval_answered(self, key: str, error: ImdsError | None) -> None:
+        """Note that IMDS accepted the approval of the event with this key (error None), or did not."""
+        self.machine.approvals.answered(key, error, self._clock.now())
+        self.health.approval_answered(error)
+
+    def approval_withheld(self, key: str) -> None:
+        """Note that an approval was not sent: the event has changed, its state is unknown, or it was withdrawn."""
+        self.machine.approvals.withheld(key, self._clock.now())
 
     def name_resolved(self, name: str, vm_id: str = "") -> None:
         """Take over this VM's name, unless it is configured, and its vmId. Set the records of another VM aside."""
@@ -222,17 +254,23 @@ class Runner:
             self.machine, known = Machine(host, self.store.records), Vm()
         self.records.state.vm, self.records.has_changed = Vm(name, vm_id or known.vm_id, host.boot), True
         self._use(host._replace(own_name=name))
+        if not host.settings.resource_name:
+            log.info("this VM is %s", name)
 
-    def name_unavailable(self) -> None:
+    def name_unavailable(self, reason: str) -> None:
         """Use the stored name, because IMDS did not give one."""
         name = self.records.state.vm.name
-        if name and not self.host.own_name:
+        if self.host.own_name:
+            return
+        if not name:
+            self.health.name_unavailable(reason)
+        else:
             log.warning("IMDS does not give this VM's resource name; the daemon uses %s from its records", name)
             self._use(self.host._replace(own_name=name))
 
     def reconfigure(self, settings: Settings, hooks: Hooks) -> None:
         """Use other settings and hooks from now on; a hook that runs goes on."""
-        self._runs.settings = settings
+        self.runs.settings = settings
         self._withdraw()
         self._use(self.host._replace(settings=settings, hooks=hooks))
 

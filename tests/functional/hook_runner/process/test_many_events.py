@@ -66,14 +66,14 @@ def efforts(harness: RunnerHarness, count: int) -> dict[str, int]:
     in_force: dict[str, Any] = {"configuration": collections.defaultdict(str)}
 
     work: dict[str, Callable[[], Any]] = {
-        "appear": lambda: runner.observe(document),
-        "stay": lambda: runner.observe(document),
+        "appear": lambda: runner.document_received(document),
+        "stay": lambda: runner.document_received(document),
         "tick": runner.tick,
-        "status": lambda: (to_text({**to_data(runner, harness.health), **in_force}), summary(runner, harness.health)),
-        "metrics": lambda: metrics.update(0.0, runner, harness.health),
+        "status": lambda: (to_text({**to_data(runner), **in_force}), summary(runner)),
+        "metrics": lambda: metrics.update(0.0, runner),
         # one document without them may be that of another backend
-        "missing": lambda: runner.observe(EventDocument(2, ())),
-        "gone": lambda: runner.observe(EventDocument(3, (), sent_at=2.0)),
+        "missing": lambda: runner.document_received(EventDocument(2, ())),
+        "gone": lambda: runner.document_received(EventDocument(3, (), sent_at=2.0)),
     }
     return {name: effort(each) for name, each in work.items()}
 

@@ -15,10 +15,10 @@ from azure_scheduled_events.document import EventDocument, ScheduledEvent
 from azure_scheduled_events.errors import ImdsError
 from hook_runner.clock import ServerClock
 from hook_runner.hooks.runs import HookRuns
+from hook_runner.imds_health import ImdsHealth
 from hook_runner.maintenance.record import Maintenance, State
 from hook_runner.record_store import RecordStore
 from hook_runner.reporting import status
-from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.runner import Runner
 from support.daemon.machine_driver import AFTER_PREPARE, EPOCH, Driver, event, hook
 
@@ -47,7 +47,7 @@ class Vm:
         self._sent: list[ScheduledEvent] = []
         clock = ServerClock(lambda: self.driver.at, lambda: self.driver.now)
         settings = host.settings._replace(resource_name="vm1")
-        self.runner = Runner(settings, host.hooks, store, self.runs, clock, self._sent.append)
+        self.runner = Runner(settings, host.hooks, store, self.runs, clock, self.health, self._sent.append)
         self.runner.machine = self.driver.machine
 
     def read(self, *events: ScheduledEvent) -> None:
@@ -56,11 +56,11 @@ class Vm:
         self.health.poll_succeeded(EventDocument(1, events, ()), self.driver.now)
 
     def data(self) -> dict[str, Any]:
-        found = {**status.to_data(self.runner, self.health), "version": "1", "configuration": CONFIGURATION}
+        found = {**status.to_data(self.runner), "version": "1", "configuration": CONFIGURATION}
         return dict(json.loads(json.dumps(found)))
 
     def line(self) -> str:
-        return status.summary(self.runner, self.health)
+        return status.summary(self.runner)
 
 
 def test_data_have_the_members_of_the_contract(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from azure_scheduled_events.document import EventDocument, parse_document
 from azure_scheduled_events.errors import ImdsError, ImdsRefused, ImdsUnreachable
 from hook_runner.clock import ServerClock
 from hook_runner.config.settings import DEFAULTS
-from hook_runner.reporting.imds_health import ImdsHealth
+from hook_runner.imds_health import ImdsHealth
 from hook_runner.service.inbox import Message
 from hook_runner.service.poller import Poller
 
@@ -34,14 +34,14 @@ Says = Callable[[float], EventDocument | Exception]
 
 
 class Report(NamedTuple):
-    """A message of the poller: the method of `Intake` that it calls, and its arguments."""
+    """A message of the poller: the method of `Runner` that it calls, and its arguments."""
 
     what: str
     arguments: tuple[Any, ...]
 
 
 class Reports:
-    """The poller's inbox, which keeps what the messages call. A date sets the clock, as the intake does."""
+    """The poller's inbox, which keeps what the messages call. A date sets the clock, as the runner does."""
 
     def __init__(self, clock: ServerClock) -> None:
         self._reports: list[Report] = []

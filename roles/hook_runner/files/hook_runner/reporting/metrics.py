@@ -8,20 +8,18 @@ from __future__ import annotations
 import collections
 import logging
 import os
-from typing import Any, Mapping, NamedTuple
+from typing import Any, Iterable, Mapping, NamedTuple
 
 from azure_scheduled_events import durable_file
-from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.printable import printable
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hooks
 from hook_runner.maintenance.machine import PHASES
 from hook_runner.maintenance.record import EventRecord, HookRun
 from hook_runner.permissions import replacement_problem
-from hook_runner.records import LOST, OPEN_STATES, PREPARE, RUN_STATES
+from hook_runner.records import ACCEPTED, LOST, OPEN_STATES, PREPARE, RUN_STATES
 from hook_runner.reporting import metrics_server
 from hook_runner.reporting.history import affects_this_vm
-from hook_runner.reporting.imds_health import ImdsHealth, kind_of
 from hook_runner.reporting.status import not_recovered
 from hook_runner.runner import Runner
 
@@ -32,8 +30,7 @@ METRICS_INTERVAL = 15.0
 PREFIX = "azure_scheduled_events_"
 # seconds; hooks take from a moment to a quarter of an hour
 BUCKETS = (0.1, 0.5, 1, 5, 10, 30, 60, 120, 300, 600, 900)
-# the usual results of requests to IMDS, which are counted from 0 on; others appear with their first occurrence
-ACCEPTED = "accepted"
+# the usual errors of requests to IMDS, which are counted from 0 on; others appear with their first occurrence
 ERRORS = (*(f"status-{status}" for status in (400, 403, 404, 410, 429, 500, 503)), "unreachable", "unreadable")
 # a run is lost after it has been counted
 RESULTS = tuple(state for state in RUN_STATES if state not in (*OPEN_STATES, LOST))
@@ -80,14 +77,12 @@ class Metrics:
         self._client: Any = prometheus_client
         self._registry = prometheus_client.CollectorRegistry()
         self._made: dict[str, Any] = {}
-        # the events and the errors that the metrics show
+        # the events, and the answers of IMDS by the name of their metric, that the metrics show
         self._events: collections.Counter[tuple[str, str]] = collections.Counter()
-        self._errors: collections.Counter[str] = collections.Counter()
+        self._answers: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
         self._hooks: Hooks | None = None
         self._updated_at = float("-inf")
         self._error = ""
-        for result in (ACCEPTED, *ERRORS):
-            self._metric("approval_answers", result)
         self._metric("prepare_end_seconds_left")
 
     def hook_ended(self, run: HookRun, record: EventRecord | None) -> None:
@@ -103,13 +98,8 @@ class Metrics:
         except Exception as reason:
             log.warning("a hook run is missing in the metrics: %r", reason)
 
-    def approval_answered(self, error: ImdsError | None) -> None:
-        """Count an answer to an approval; ``error``: None if IMDS accepted it."""
-        self._updated_at = float("-inf")
-        self._metric("approval_answers", ACCEPTED if error is None else kind_of(error)).inc()
-
-    def update(self, now: float, runner: Runner, health: ImdsHealth) -> None:
-        """Bring all up to date after METRICS_INTERVAL, or at once if something was counted; `now`: monotonic seconds.
+    def update(self, now: float, runner: Runner) -> None:
+        """Bring all up to date after METRICS_INTERVAL, or at once if a hook has ended; `now`: monotonic seconds.
 
         The log gets a line when an error begins.
         """
@@ -118,7 +108,7 @@ class Metrics:
         self._updated_at = now
         error = ""
         try:
-            self._show(runner, health)
+            self._show(runner)
             if self._path:
                 # node_exporter is another user
                 durable_file.write(self._path, self._client.generate_latest(self._registry), mode=0o644)
@@ -128,9 +118,9 @@ class Metrics:
             log.warning(error)
         self._error = error
 
-    def _show(self, runner: Runner, health: ImdsHealth) -> None:
+    def _show(self, runner: Runner) -> None:
         self._begin_at_zero(runner.host.hooks)
-        records, since = runner.records, runner.store.failing_since
+        records, since, health = runner.records, runner.store.failing_since, runner.health
         phase = "" if records.maintenance is None else runner.machine.phase
         for each in PHASES:
             self._metric("maintenance", each).set(each == phase)
@@ -141,9 +131,8 @@ class Metrics:
             self._metric("last_good_poll_timestamp_seconds").set(health.last_good.timestamp())
         self._metric("records_degraded").set(since is not None)
         self._metric("records_degraded_since_timestamp_seconds").set(since.timestamp() if since else 0)
-        for kind in sorted({*ERRORS, *health.errors}):
-            self._metric("imds_errors", kind).inc(health.errors[kind] - self._errors[kind])
-        self._errors = health.errors.copy()
+        self._show_answers("imds_errors", ERRORS, health.errors)
+        self._show_answers("approval_answers", (ACCEPTED, *ERRORS), health.approvals)
         # texts of IMDS may be invalid UTF-8
         events = collections.Counter(
             (printable(record.event.event_type), str(affects_this_vm(record, runner.host.own_name)).lower())
@@ -154,6 +143,11 @@ class Metrics:
         for series, count in events.items():
             self._metric("events", *series).set(count)
         self._events = events
+
+    def _show_answers(self, name: str, usual: Iterable[str], counted: collections.Counter[str]) -> None:
+        for kind in sorted({*usual, *counted}):
+            self._metric(name, kind).inc(counted[kind] - self._answers[name][kind])
+        self._answers[name] = counted.copy()
 
     def _metric(self, name: str, *labels: str) -> Any:
         """Return a metric, or its series with these labels; what is returned for the first time begins at 0."""

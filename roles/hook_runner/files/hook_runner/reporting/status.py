@@ -13,14 +13,13 @@ from hook_runner.maintenance.hook_plan import HookPlan
 from hook_runner.maintenance.record import NO_EVENT, EventRecord, Pause
 from hook_runner.records import FAILED, INTERRUPTED, RECOVER, TIMEOUT
 from hook_runner.reporting.history import event_data, ids_by_number, run_data
-from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.runner import Runner
 
 Json = Dict[str, Any]
 _HOOK_WAITS = "hook_waits"
 
 
-def to_data(runner: Runner, health: ImdsHealth) -> Json:
+def to_data(runner: Runner) -> Json:
     """Return the state as JSON values; the control socket adds the version and `Configuration.as_data`."""
     settings, store, pause = runner.host.settings, runner.store, runner.records.state.pause
     return {
@@ -31,7 +30,7 @@ def to_data(runner: Runner, health: ImdsHealth) -> Json:
         "paused": None if pause is None else _pause(pause),
         "maintenance": _maintenance(runner),
         "events": [_event(runner, record) for record in runner.records.known],
-        "imds": {**health.as_data(), "confirmed": runner.records.is_confirmed},
+        "imds": {**runner.health.as_data(), "confirmed": runner.records.is_confirmed},
         "records": {
             "ok": store.error is None,
             "error": store.error,
@@ -67,9 +66,9 @@ def to_text(data: Mapping[str, Any]) -> str:
     return "\n".join(printable(line) for line in _lines(data))
 
 
-def summary(runner: Runner, health: ImdsHealth) -> str:
+def summary(runner: Runner) -> str:
     """Return systemd's status line, which changes only with the state."""
-    paused = "" if runner.records.state.pause is None else "paused; "
+    health, paused = runner.health, "" if runner.records.state.pause is None else "paused; "
     if health.error:
         no_answer = "IMDS gives no good answer" if health.last_good else "no answer of IMDS yet"
         return f"{paused}{no_answer}: {printable(health.error)}"

@@ -15,7 +15,6 @@ from azure_scheduled_events.timestamps import parse_time
 from hook_runner import __version__, record_files
 from hook_runner.maintenance.record import ApprovalRequest
 from hook_runner.reporting import history, status
-from hook_runner.reporting.imds_health import ImdsHealth
 from hook_runner.runner import Runner
 from hook_runner.service.configuration_source import Configuration
 
@@ -26,14 +25,14 @@ MOST_MAINTENANCES = 200
 class ControlRequests:
     """The requests of the command: status, history, pause, resume, approve and recover."""
 
-    def __init__(self, runner: Runner, health: ImdsHealth, configuration: Configuration) -> None:
-        self._runner, self._health, self._configuration = runner, health, configuration
+    def __init__(self, runner: Runner, configuration: Configuration) -> None:
+        self._runner, self._configuration = runner, configuration
 
     def answer(self, request: Mapping[str, Any], uid: int) -> Mapping[str, Any]:
         """Return the answer to one request of the user with this number."""
         verb = request.get("ask")
         if verb == "status":
-            data = status.to_data(self._runner, self._health)
+            data = status.to_data(self._runner)
             return {"version": __version__, **data, "configuration": self._configuration.as_data()}
         if verb == "history":
             return self._history(request)

@@ -19,15 +19,14 @@ from hook_runner.config.listing import changed_keys
 from hook_runner.config.settings import NO_APPROVAL_WARNING, ConfigError
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
+from hook_runner.imds_health import ImdsHealth
 from hook_runner.record_store import RecordStore
 from hook_runner.reporting import status
-from hook_runner.reporting.imds_health import ImdsHealth
-from hook_runner.reporting.metrics import open_metrics
+from hook_runner.reporting.metrics import Metrics, open_metrics
 from hook_runner.runner import Runner
 from hook_runner.service.configuration_source import Configuration
 from hook_runner.service.control_requests import ControlRequests
 from hook_runner.service.inbox import Inbox
-from hook_runner.service.intake import Intake
 from hook_runner.service.poller import Poller
 from hook_runner.service.run_directory import RunDirectory
 from hook_runner.service.systemd import SystemdNotifier
@@ -65,10 +64,9 @@ def assemble(configuration: Configuration) -> Service:
     imds = Imds(settings.endpoint, settings.api_version, settings.timeout, settings.first_timeout)
     poller = Poller(imds, settings, clock, health, inbox)
     more = {} if metrics is None else {"hook_ended": metrics.hook_ended}
-    runner = Runner(settings, hooks, store, runs, clock, poller.approve, withdraw_approvals=poller.withdraw, **more)
-    directory.open_sockets(ControlRequests(runner, health, configuration))
-    intake = Intake(runner, clock, health, metrics)
-    return Service(configuration, directory, runs, poller, inbox, intake, notifier)
+    runner = Runner(settings, hooks, store, runs, clock, health, poller.approve, poller.withdraw, **more)
+    directory.open_sockets(ControlRequests(runner, configuration))
+    return Service(configuration, directory, runner, poller, inbox, metrics, notifier)
 
 
 class Service:
@@ -78,15 +76,14 @@ class Service:
         self,
         configuration: Configuration,
         directory: RunDirectory,
-        runs: HookRuns,
+        runner: Runner,
         poller: Poller,
         inbox: Inbox,
-        intake: Intake,
+        metrics: Metrics | None,
         notifier: SystemdNotifier,
     ) -> None:
-        self._configuration, self._directory, self._runs = configuration, directory, runs
-        self._poller, self._inbox, self._intake, self._notifier = poller, inbox, intake, notifier
-        self._runner = intake.runner
+        self._configuration, self._directory, self._runner = configuration, directory, runner
+        self._poller, self._inbox, self._metrics, self._notifier = poller, inbox, metrics, notifier
         self._is_over = self._has_to_reload = False
 
     def run(self) -> None:
@@ -112,7 +109,7 @@ class Service:
         self._poller.start()
         waiting = select.poll()
         waiting.register(self._inbox, select.POLLIN)
-        waiting.register(self._runs, select.POLLIN)
+        waiting.register(self._runner.runs, select.POLLIN)
         for control in self._directory.sockets:
             waiting.register(control, select.POLLIN)
         self._notifier.notify("READY=1")
@@ -122,17 +119,17 @@ class Service:
                     self._reload()
                 waiting.poll(self._longest_wait() * 1000)
                 for message in self._inbox.take():
-                    message(self._intake)
+                    message(self._runner)
                 self._directory.serve()
                 self._directory.restore()
                 self._runner.tick()
-                self._poller.deliver_unchanged(self._intake.awaits_document)
+                self._poller.deliver_unchanged(self._runner.awaits_document)
                 self._poller.knows_name = bool(self._runner.host.own_name)
                 self._report_state()
         finally:
             self._notifier.notify("STOPPING=1")
             self._directory.close()
-            self._runs.close()
+            self._runner.runs.close()
         is_busy = self._runner.records.open_run is not None
         log.info("stopped%s", "; a hook in a unit continues, and the next start adopts it" if is_busy else "")
 
@@ -145,7 +142,7 @@ class Service:
     def _longest_wait(self) -> float:
         """Return how many seconds the loop may wait; the end of the time requires a round of it."""
         waits = [IDLE_INTERVAL]
-        due_in, check_at = self._runner.machine.due_in(self._runner.now), self._runs.next_check_in()
+        due_in, check_at = self._runner.machine.due_in(self._runner.now), self._runner.runs.next_check_in()
         if due_in is not None:
             waits.append(due_in)
         if check_at is not None:
@@ -156,12 +153,12 @@ class Service:
 
     def _report_state(self) -> None:
         """Report the state to systemd and in the metrics."""
-        now, health, metrics = time.monotonic(), self._intake.health, self._intake.metrics
+        now = time.monotonic()
         if not self._poller.is_stuck():
             self._notifier.ping_watchdog(now)
-        self._notifier.status(status.summary(self._runner, health))
-        if metrics is not None:
-            metrics.update(now, self._runner, health)
+        self._notifier.status(status.summary(self._runner))
+        if self._metrics is not None:
+            self._metrics.update(now, self._runner)
 
     def _reload(self) -> None:
         """Read the configuration and the hooks again, and use them unless the configuration is refused.

@@ -10,10 +10,10 @@ import contextlib
 import socket
 from typing import Callable, Iterator
 
-from hook_runner.service.intake import Intake
+from hook_runner.runner import Runner
 
-# what the main loop does for the poller: it calls a method of the intake
-Message = Callable[[Intake], None]
+# what the main loop does for the poller: it calls a method of the runner
+Message = Callable[[Runner], None]
 
 
 class Inbox:

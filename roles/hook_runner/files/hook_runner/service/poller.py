@@ -18,11 +18,10 @@ from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.identity import resource_name_of, vm_id_of
 from azure_scheduled_events.imds import Imds
 from azure_scheduled_events.pacing import WATCHING, Pacer
-from hook_runner.clock import ANSWERS_NEEDED, ServerClock
+from hook_runner.clock import ANSWERS_NEEDED, Date, ServerClock
 from hook_runner.config.settings import Settings
-from hook_runner.reporting.imds_health import ImdsHealth
+from hook_runner.imds_health import ImdsHealth
 from hook_runner.service.inbox import Inbox
-from hook_runner.service.intake import Date
 
 log = logging.getLogger(__name__)
 
@@ -187,14 +186,14 @@ class Poller(threading.Thread):
         is_known = self._is_known and self._last is not None and _has_same_content(document, self._last)
         self._last, self._last_at, self._is_known = document, dates[-1][1], True
         if not is_known or self._deliver_unchanged or self._clock.differs(*dates[-1]):
-            self._inbox.put(lambda intake: intake.document_received(document, dates))
+            self._inbox.put(lambda runner: runner.document_received(document, dates))
         else:
             self._health.last_good = document.server_time or self._clock.at(self._last_at)
 
     def _poll_failed(self, error: ImdsError, is_outage: bool) -> None:
         self._is_known = False  # the next document reports the end of the failure
         self._outcome = str(error)
-        self._inbox.put(lambda intake: intake.poll_failed(error, is_outage))
+        self._inbox.put(lambda runner: runner.poll_failed(error, is_outage))
 
     def _request_name(self, within: float) -> None:
         self._expect_return_within(within)
@@ -206,12 +205,12 @@ class Poller(threading.Thread):
             name, vm_id, reason = None, "", str(_imds_error(error))
         if name is None:
             self._name_after = self._now() + _NAME_RETRY_INTERVAL
-            self._inbox.put(lambda intake: intake.name_unavailable(reason))
+            self._inbox.put(lambda runner: runner.name_unavailable(reason))
             return
         self._needs_name = False
         self._is_known = False  # the main loop could not assign earlier events to this VM
         found: str = name
-        self._inbox.put(lambda intake: intake.name_resolved(found, vm_id))
+        self._inbox.put(lambda runner: runner.name_resolved(found, vm_id))
 
     def send_approval(self, event: ScheduledEvent) -> None:
         """Send the approval of an event, if it has not changed since the decision."""
@@ -224,10 +223,10 @@ class Poller(threading.Thread):
             self._pacer.call(self._imds.approve, event.event_id, within=_APPROVAL_TIMEOUT)
         except Exception as error:
             refusal = _imds_error(error)
-        self._inbox.put(lambda intake: intake.approval_answered(event.key, refusal))
+        self._inbox.put(lambda runner: runner.approval_answered(event.key, refusal))
 
     def _withhold(self, event: ScheduledEvent) -> None:
-        self._inbox.put(lambda intake: intake.approval_withheld(event.key))
+        self._inbox.put(lambda runner: runner.approval_withheld(event.key))
 
     def _is_unchanged(self, event: ScheduledEvent) -> bool:
         """Return True if the last poll succeeded and has the event unchanged, apart from NotBefore."""

@@ -14,6 +14,7 @@ from azure_scheduled_events.document import EventDocument
 from azure_scheduled_events.errors import ImdsError
 from azure_scheduled_events.timestamps import as_utc_text
 from hook_runner.log import NOTICE, with_fields
+from hook_runner.records import ACCEPTED
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +28,7 @@ class ImdsHealth:
         error: the present error, or "".
         failing_since: the time when polls began to fail, or None.
         errors: the number of failed polls, by kind.
+        approvals: the number of answers to approvals: ACCEPTED, or the kind of the error.
         incomplete_since: the time since which documents have unreadable entries, or None. Until then
             the daemon takes no event for over, and an operator has to act.
     """
@@ -36,6 +38,7 @@ class ImdsHealth:
         self.error = ""
         self.failing_since: datetime | None = None
         self.errors: collections.Counter[str] = collections.Counter()
+        self.approvals: collections.Counter[str] = collections.Counter()
         self.incomplete_since: datetime | None = None
         self._kind = ""
         self._alarmed = False
@@ -94,6 +97,10 @@ class ImdsHealth:
             log.error(
                 "IMDS: the known events are stale since %s: %s", since, error, extra=with_fields(azure_imds_error=kind)
             )
+
+    def approval_answered(self, error: ImdsError | None) -> None:
+        """Count an answer to an approval; ``error``: None if IMDS accepted it."""
+        self.approvals[ACCEPTED if error is None else kind_of(error)] += 1
 
     def name_unavailable(self, reason: str) -> None:
         """Record that IMDS did not return this VM's name."""
