@@ -4,7 +4,8 @@
 """The daemon's records on disk: written after each result and before each effect that relies on it.
 
 The directory has the files of the records (record_files.py) and a marker: the empty file `clean`, which is called
-`stale` from the first write that fails until the next good one. To rename it needs no space.
+`stale` from the first write that fails, or that replaces a maintenance which cannot be read, until the next good one.
+To rename it needs no space.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ class RecordStore:
     def _write_all(self) -> None:
         """Write everything, and rename the marker. Raises OSError."""
         self._make_folder(self.directory)
-        self._keep_unusable()
+        self._set_unusable_aside()
         self._make_folder(self._path(HISTORY))
         while self.records.finished:
             maintenance = self.records.finished[0]
@@ -155,33 +156,19 @@ class RecordStore:
         state.returned, state.gone = tuple(sorted(self.tracker.returned)), self.tracker.gone
         return dict(to_json(state))
 
-    def _keep_unusable(self) -> None:
-        """Keep what cannot be used in a new folder. Raises OSError.
-
-        That of the open maintenance stays where it is until another one replaces it: if this process is killed before
-        that, the next one has to know of it.
-        """
+    def _set_unusable_aside(self) -> None:
+        """Move what cannot be used to a new folder. Raises OSError."""
         if not self._unusable:
             return
+        if OPEN in self._unusable and self.records.maintenance is not None:
+            self._mark(STALE)  # if this process is killed before that one is written, the next one has to recover, too
         aside = f"{ASIDE}/{self._now():%Y%m%dT%H%M%SZ}"
         os.makedirs(self._path(aside), 0o700, exist_ok=True)
         while self._unusable:
             name = self._unusable[0]
             with contextlib.suppress(FileNotFoundError):  # an administrator has removed it
-                self._keep(name, f"{aside}/{os.path.basename(name)}")
+                self._move(name, f"{aside}/{os.path.basename(name)}")
             self._unusable.pop(0)
-
-    def _keep(self, name: str, kept: str) -> None:
-        """Move a file or folder; the file that a maintenance is about to replace gets a second name. Raises OSError."""
-        if name == OPEN and self.records.maintenance is not None:
-            try:
-                os.link(self._path(name), self._path(kept), follow_symlinks=False)
-                return
-            except FileExistsError:
-                return  # a process that was killed in this second has done it
-            except PermissionError:
-                pass  # the kernel links no folder, and in the sandbox of the daemon no file of another user
-        self._move(name, kept)
 
     def _make_folder(self, path: str) -> None:
         if not os.path.isdir(path):
