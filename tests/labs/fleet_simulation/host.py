@@ -86,7 +86,7 @@ class Host:
             )
             vm_id = f"{self.name}-{self._vm_number}"
             imds = ImdsOfHost(self._monotonic, self._events, partial(self._approve, self), self._instance(vm_id))
-            runs = VirtualRuns(self._units, settings)
+            runs = VirtualRuns(self._units)
             boot = f"{vm_id} boot {self._boots}"
             self.daemon = Daemon(
                 self.profile, settings, imds, runs, self._monotonic, self._wall, boot, self._is_poll_under_way

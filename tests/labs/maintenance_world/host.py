@@ -88,7 +88,7 @@ class Daemon:
         settings, boot = world.settings, str(world.boot)
         store = self.store_class(settings.state_directory, boot, world.note, world.now)
         store.at = self._at
-        runs = self.runs_class(world.units, settings)
+        runs = self.runs_class(world.units)
         with (
             patch("hook_runner.record_store.Tracker", self.tracker_class),
             patch("hook_runner.runner.Machine", self.machine_class),

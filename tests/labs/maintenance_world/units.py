@@ -12,9 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hook_runner.config.settings import Settings
 from hook_runner.hooks.one_run import RunOrder, RunResult
-from hook_runner.hooks.runs import LostRun
+from hook_runner.hooks.runs import FoundUnit
 from hook_runner.hooks.systemd import Stopping
 from hook_runner.record_store import RecordStore
 from hook_runner.records import Cause
@@ -139,8 +138,7 @@ class Units:
 class VirtualRuns:
     """The runs as one process of the daemon sees them, with the interface of `hook_runner.hooks.runs.HookRuns`."""
 
-    def __init__(self, units: Units, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, units: Units) -> None:
         self._units = units
         self._watched: set[int] = set()
         self._collected: list[int] = []
@@ -153,25 +151,18 @@ class VirtualRuns:
         self._units.start(order)
         return True
 
-    def adopt(self, number: int, stage: str, hook: str, limit: float) -> bool:
-        if number in self._units.by_number:
-            self._watched.add(number)
-        return number in self._watched
+    def find_units(self) -> list[FoundUnit]:
+        return [FoundUnit(unit.title, unit.number, unit.memo) for unit in self._units.by_number.values()]
 
-    def find_lost(self, last_number: int) -> list[LostRun]:
-        units = [unit for unit in self._units.by_number.values() if unit.number not in self._watched]
-        for unit in units:
-            if unit.number <= last_number:
-                self.end_unit(unit.title, unit.number)
-        return [LostRun(unit.title, unit.number, unit.memo) for unit in units if unit.number > last_number]
+    def adopt(self, unit: FoundUnit, limit: float) -> None:
+        self._watched.add(unit.number)
 
-    def end_unit(self, unit: str, number: int) -> None:
-        self._units.by_number.pop(number, None)
+    def end_unit(self, unit: FoundUnit) -> None:
+        self._units.by_number.pop(unit.number, None)
 
-    def stop(self, number: int, kill_after: float | None = None) -> None:
+    def stop(self, number: int, kill_after: float) -> None:
         if number in self._watched:
-            seconds = self.settings.kill_after if kill_after is None else kill_after
-            self._units.stop(self._units.by_number[number], seconds)
+            self._units.stop(self._units.by_number[number], kill_after)
 
     def collect_finished(self) -> list[tuple[int, RunResult]]:
         units = [self._units.by_number[number] for number in sorted(self._watched)]

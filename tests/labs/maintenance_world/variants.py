@@ -15,13 +15,13 @@ from azure_scheduled_events.release import Obstacle
 from azure_scheduled_events.tracking import GONE_AFTER, Observation, Tracker
 from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.one_run import RunResult
-from hook_runner.hooks.runs import LostRun
 from hook_runner.maintenance import reasons
 from hook_runner.maintenance.approvals import Approvals
 from hook_runner.maintenance.hook_plan import HookPlan, Host, Next
 from hook_runner.maintenance.machine import Effects, Machine
 from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import ApprovalRequest, EventRecord, HookRun, Maintenance
+from hook_runner.maintenance.runs import Runs
 from hook_runner.record_store import CLEAN
 from hook_runner.records import CUT, OK, PREPARE, RECOVER, Cause
 from maintenance_world.host import Daemon
@@ -259,11 +259,19 @@ class FreesUnitsAtOnce(VirtualRuns):
         return found
 
 
-class AdoptsNothing(VirtualRuns):
+class AdoptsNothing(Machine):
     """A unit that the record lacks is not taken over."""
 
-    def find_lost(self, last_number: int) -> list[LostRun]:
-        return []
+    def __init__(self, host: Host, records: OpenRecords) -> None:
+        super().__init__(host, records)
+        self.runs = RecordedRuns(records, host.boot)
+
+
+class RecordedRuns(Runs):
+    """Only the runs of the record count."""
+
+    def adopt(self, run: HookRun, now: datetime) -> None:
+        pass
 
 
 class MarksNothing(MortalStore):
@@ -301,6 +309,6 @@ VARIANTS = {
     "gone-at-once": Variant(with_classes(tracker_class=GoneAtOnce), "calm", 1),
     "failed-poll": Variant(FailedPollIsEmpty, "faults", 5),
     "units": Variant(with_classes(runs_class=FreesUnitsAtOnce), "kills", 87),
-    "adopts-nothing": Variant(with_classes(runs_class=AdoptsNothing), "kills", 3),
+    "adopts-nothing": Variant(with_classes(machine_class=AdoptsNothing), "kills", 3),
     "marker": Variant(with_classes(store_class=MarksNothing), "faults", 196),
 }

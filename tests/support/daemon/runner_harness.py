@@ -102,7 +102,7 @@ class RunnerHarness:
         self.store.load()
         self.systemd.set_clock(self.monotonic())
         # processes take real time
-        self._runs = HookRuns(settings.run_directory, settings, systemd=Systemd(str(self.systemd.folder)))
+        self._runs = HookRuns(settings.run_directory, systemd=Systemd(str(self.systemd.folder)))
         self._queue: collections.deque[ScheduledEvent] = collections.deque()
         self.imds = Imds(settings.endpoint, settings.api_version, clock=self.monotonic)
         self._inbox = Inbox()

@@ -10,13 +10,13 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from hook_runner.config.settings import HookSettings, Settings
 from hook_runner.hooks.discovery import Hook
-from hook_runner.hooks.one_run import RunOrder, RunResult
+from hook_runner.hooks.one_run import RunOrder, RunResult, usual_variables
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
 from support.daemon.hook_scripts import processes_with, write_program
@@ -24,6 +24,7 @@ from support.daemon.systemd_programs import SystemdPrograms
 from support.wait import wait_until
 
 LONG = 30.0
+KILL_AFTER = 5.0
 
 
 def marked(mark: str) -> list[int]:
@@ -45,15 +46,9 @@ class RunsHarness:
         self.daemons: list[HookRuns] = []
         self.hook_runs = self.restarted()
 
-    def restarted(
-        self,
-        environment: Mapping[str, str] | None = None,
-        kill_after: float = 5.0,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> HookRuns:
-        settings = Settings(environment={"MARK": self.mark, **(environment or {})}, kill_after=kill_after)
+    def restarted(self, clock: Callable[[], float] = time.monotonic) -> HookRuns:
         systemd = Systemd(str(self.systemd.folder)) if self.in_units else None
-        self.daemons.append(HookRuns(str(self.folder / "run"), settings, clock, systemd))
+        self.daemons.append(HookRuns(str(self.folder / "run"), clock, systemd))
         return self.daemons[-1]
 
     def hook(self, script: str, name: str = "10-hook", **settings: Any) -> Hook:
@@ -72,9 +67,13 @@ class RunsHarness:
         variables: dict[str, str] | None = None,
         limit: float = LONG,
         hook_runs: HookRuns | None = None,
+        environment: dict[str, str] | None = None,
+        kill_after: float = KILL_AFTER,
     ) -> None:
         hook_runs = hook_runs or self.hook_runs
-        order = RunOrder(number, hook, input, variables or {}, limit, hook_runs.settings.kill_after)
+        settings = Settings(environment={"MARK": self.mark, **(environment or {})})
+        variables = {**usual_variables(settings), **(variables or {})}
+        order = RunOrder(number, hook, input, variables, limit, kill_after)
         if not hook_runs.start_unit(order):
             hook_runs.start_child(order)
 

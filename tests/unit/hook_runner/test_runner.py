@@ -18,9 +18,9 @@ from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
 from hook_runner.imds_health import ImdsHealth
 from hook_runner.record_store import RecordStore
-from hook_runner.records import INTERRUPTED
+from hook_runner.records import INTERRUPTED, OK
 from hook_runner.runner import Runner
-from support.daemon.killed_at_change import START, killed_before
+from support.daemon.killed_at_change import REMOVE, START, killed_before
 from support.daemon.machine_driver import EPOCH, event
 from support.daemon.runs_harness import RunsHarness, marked
 from support.daemon.small_disk import Disk
@@ -46,7 +46,7 @@ def process(runs: RunsHarness, hook: Hook, at: list[float], run_directory: str =
     )
     store = RecordStore(settings.state_directory, "boot-1", print)
     store.load()
-    hook_runs = HookRuns(run_directory, settings, lambda: at[0], Systemd(str(runs.systemd.folder)))
+    hook_runs = HookRuns(run_directory, lambda: at[0], Systemd(str(runs.systemd.folder)))
     clock = ServerClock(lambda: at[0], lambda: EPOCH)
     return Runner(settings, {hook.stage: (hook,)}, store, hook_runs, clock, ImdsHealth(), lambda event: None, **more)
 
@@ -84,6 +84,23 @@ def rests(runner: Runner, at: list[float]) -> bool:
     at[0] += 1.0
     runner.tick()
     return runner.records.maintenance is None
+
+
+def test_unit_whose_result_the_records_have_is_ended(runs: RunsHarness) -> None:
+    hook, at, folder = runs.hook(""), [0.0], str(runs.folder / "run")
+
+    def live() -> None:
+        runner = process(runs, hook, at, folder)
+        runner.document_received(EventDocument(1, (event(),), (), sent_at=0.0, sent_by=0.0))
+        wait_until(partial(rests, runner, at), "the kill")
+
+    assert killed_before(1, {REMOVE}, runs.folder, live) == REMOVE and runs.systemd.units() != []
+    runner = process(runs, hook, at, folder)
+    maintenance = runner.records.maintenance
+    assert maintenance is not None and not maintenance.may_lack_events
+    assert [run.state for run in maintenance.runs] == [OK]
+    wait_until(lambda: runner.runs.next_check_in() is None, "the end of the unit")
+    assert runs.systemd.units() == runs.files() == []
 
 
 def test_host_whose_disk_stays_full_recovers_once_however_often_the_daemon_starts(

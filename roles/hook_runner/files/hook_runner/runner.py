@@ -20,7 +20,7 @@ from azure_scheduled_events.errors import ImdsError
 from hook_runner.clock import Date, ServerClock
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hooks
-from hook_runner.hooks.one_run import RunOrder, not_run
+from hook_runner.hooks.one_run import RunOrder, RunResult, usual_variables
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Stopping
 from hook_runner.hooks.units import LAST_TRIAL
@@ -171,7 +171,7 @@ class Runner:
         # checked again: hours may have passed since the hooks were discovered
         problem = permission_problem(hook.path, self.host.settings.hooks_directory)
         if problem is not None:
-            self.machine.runs.ended(run.number, not_run(Cause.REFUSED, problem), now)
+            self.machine.runs.ended(run.number, RunResult(None, cause=Cause.REFUSED, error=problem), now)
             return
         given, variables = input_of(run, maintenance, self.host.own_name, now)
         record = maintenance.event(run.event)
@@ -179,6 +179,7 @@ class Runner:
         kill_after = seconds_to_kill(record, run.limit, most) if record and run.is_cut_short else most
         log.debug("%s: it runs %s with the variables %s", run.title, hook.path, " ".join(sorted(variables)))
         memo = json.dumps(to_json(run)).encode("ascii")
+        variables = {**usual_variables(self.host.settings), **variables}
         order = RunOrder(run.number, hook, given, variables, run.seconds, kill_after, memo)
         try:
             is_unit = self.runs.start_unit(order)
@@ -189,26 +190,31 @@ class Runner:
         except Stopping:
             self.machine.runs.lost(run.number, now)  # it has not begun
         except OSError as error:
-            result = not_run(Cause.NOT_STARTED, f"it could not be started: {error}")
+            result = RunResult(None, cause=Cause.NOT_STARTED, error=f"it could not be started: {error}")
             self.machine.runs.ended(run.number, result, now)
 
     def _adopt_runs(self) -> None:
         """Take over the runs of an earlier daemon, also those that no record has."""
         now, maintenance = self._clock.now(), self.records.maintenance
+        units = {unit.number: unit for unit in self.runs.find_units()}
         for run in [each for each in (maintenance.runs if maintenance else ()) if each.is_open]:
-            if self.runs.adopt(run.number, run.stage, run.name, run.seconds):
+            if run.number in units:
+                self.runs.adopt(units.pop(run.number), run.seconds)
                 self.machine.runs.started(run.number)
             else:
                 self.machine.runs.lost(run.number, now)
-        for lost in self.runs.find_lost(self.store.last_number):
-            try:
-                found = from_json(HookRun, json.loads(lost.memo))
-            except ValueError:
-                self.runs.end_unit(lost.unit, lost.number)
-                if lost.number > LAST_TRIAL:
-                    self.machine.runs.found_incomplete(now)
+        for unit in units.values():
+            if unit.number <= self.store.last_number:  # the records have its result
+                self.runs.end_unit(unit)
                 continue
-            if self.runs.adopt(found.number, found.stage, found.name, found.seconds):
+            try:
+                found = from_json(HookRun, json.loads(unit.memo))
+            except ValueError:
+                self.runs.end_unit(unit)
+                if unit.number > LAST_TRIAL:
+                    self.machine.runs.found_incomplete(now)
+            else:
+                self.runs.adopt(unit, found.seconds)
                 self.machine.runs.adopt(found, now)
 
     # -- what comes in
@@ -270,7 +276,6 @@ class Runner:
 
     def reconfigure(self, settings: Settings, hooks: Hooks) -> None:
         """Use other settings and hooks from now on; a hook that runs goes on."""
-        self.runs.settings = settings
         self._withdraw()
         self._use(self.host._replace(settings=settings, hooks=hooks))
 

@@ -16,7 +16,7 @@ from hook_runner.hooks.runs import HookRuns
 from hook_runner.log import LogHandler, log_to, set_level
 from hook_runner.records import Cause
 from support.daemon.child_processes import die, in_child
-from support.daemon.runs_harness import LONG, RunsHarness, marked
+from support.daemon.runs_harness import RunsHarness, marked
 from support.wait import wait_until
 
 
@@ -60,10 +60,12 @@ def test_incomplete_last_line_is_in_the_log(runs: RunsHarness, log: io.StringIO)
     assert "prepare/10-hook: last " in log.getvalue()
 
 
-@pytest.mark.parametrize(("end", "status"), [(HookRuns.close, 0), (lambda _hook_runs: die(), -signal.SIGKILL)])
+@pytest.mark.parametrize(
+    ("end", "status"), [(lambda hook_runs: hook_runs.close(0.2), 0), (lambda _hook_runs: die(), -signal.SIGKILL)]
+)
 def test_children_end_with_the_daemon(runs: RunsHarness, end: Callable[[HookRuns], None], status: int) -> None:
     def live() -> None:
-        hook_runs = runs.restarted(kill_after=0.2)
+        hook_runs = runs.restarted()
         runs.start(runs.hook(f"trap '' TERM\necho up >{runs.folder}/up\nsleep 600\n"), hook_runs=hook_runs)
         runs.wait_for("up")
         end(hook_runs)
@@ -84,5 +86,5 @@ def test_child_is_ended_at_its_limit(runs: RunsHarness) -> None:
 
 
 def test_no_run_of_an_earlier_daemon_is_found(runs: RunsHarness) -> None:
-    assert runs.hook_runs.find_lost(0) == [] and not runs.hook_runs.adopt(1, "prepare", "10-hook", LONG)
+    assert runs.hook_runs.find_units() == []
     assert runs.hook_runs.obstacle(1) is None

@@ -16,7 +16,7 @@ import pytest
 from hook_runner.hooks.children import ChildRun
 from hook_runner.hooks.systemd import UnitRun
 from hook_runner.records import Cause
-from support.daemon.runs_harness import RunsHarness, marked
+from support.daemon.runs_harness import KILL_AFTER, RunsHarness, marked
 from support.wait import wait_until
 
 WAITS = "echo up >%s/up\nwhile [ ! -e %s/go ]; do sleep 0.02; done\n"
@@ -42,9 +42,9 @@ def test_environment_of_a_hook_has_nothing_of_the_daemon(runs: RunsHarness, monk
 
 
 def test_configured_environment_may_change_the_usual_variables_but_not_the_events(runs: RunsHarness) -> None:
-    hook_runs = runs.restarted(environment={"PATH": "/bin:/usr/bin", "EVENT_ID": "no"})
-    runs.start(runs.hook('echo "$PATH $EVENT_ID"\n'), variables={"EVENT_ID": "yes"}, hook_runs=hook_runs)
-    assert runs.result(hook_runs=hook_runs).output == "/bin:/usr/bin yes\n"
+    environment = {"PATH": "/bin:/usr/bin", "EVENT_ID": "no"}
+    result = runs.run(runs.hook('echo "$PATH $EVENT_ID"\n'), variables={"EVENT_ID": "yes"}, environment=environment)
+    assert result.output == "/bin:/usr/bin yes\n"
 
 
 def test_hook_with_a_megabyte_on_stdin_need_not_read_it(runs: RunsHarness) -> None:
@@ -99,7 +99,7 @@ def test_stop_sends_term_to_all_processes_and_kill_follows(runs: RunsHarness) ->
     runs.wait_for("up")
     runs.hook_runs.stop(1, 0.4)
     runs.hook_runs.stop(1, 60)
-    runs.hook_runs.stop(99)
+    runs.hook_runs.stop(99, 60)
     result = runs.result()
     assert result.exit_status == -signal.SIGKILL and "got it" in result.output
     wait_until(lambda: not marked(runs.mark), "the end of all processes")
@@ -122,16 +122,15 @@ def test_hook_that_no_signal_ends_gets_kill_once_a_second(runs: RunsHarness, mon
 def test_hook_may_tidy_up_on_term(runs: RunsHarness) -> None:
     runs.start(runs.hook(f"trap 'echo tidy; exit 7' TERM\necho up >{runs.folder}/up\nwhile :; do sleep 0.02; done\n"))
     runs.wait_for("up")
-    runs.hook_runs.stop(1)
+    runs.hook_runs.stop(1, KILL_AFTER)
     result = runs.result()
     assert result.exit_status == 7 and "tidy\n" in result.output
 
 
 def test_what_a_hook_leaves_is_ended_when_its_result_is_recorded(runs: RunsHarness) -> None:
-    hook_runs = runs.restarted(kill_after=0.1)
-    runs.start(runs.hook("sleep 60 &\n(trap '' TERM; while :; do sleep 0.05; done) &\nexit 0\n"), hook_runs=hook_runs)
-    assert runs.result(hook_runs=hook_runs).exit_status == 0
-    hook_runs.remove_collected()
+    hook = runs.hook("sleep 60 &\n(trap '' TERM; while :; do sleep 0.05; done) &\nexit 0\n")
+    assert runs.run(hook, kill_after=0.1).exit_status == 0
+    runs.hook_runs.remove_collected()
     wait_until(lambda: not marked(runs.mark), "the end of all processes")
 
 

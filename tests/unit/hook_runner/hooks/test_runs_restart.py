@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from functools import partial
 
 import pytest
 
-from hook_runner.config.settings import HookSettings, Settings
+from hook_runner.config.settings import HookSettings
 from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.one_run import RunOrder
-from hook_runner.hooks.runs import HookRuns, LostRun
+from hook_runner.hooks.runs import FoundUnit, HookRuns
 from hook_runner.hooks.systemd import Stopping, Systemd
 from hook_runner.hooks.units import DAEMON
 from hook_runner.records import INTERRUPTED, Cause
@@ -40,7 +39,8 @@ def until_killed(runs: RunsHarness, path: str, delay: float | None = None) -> No
         os.setsid()
         group.write_text(str(os.getpid()))
         hook_runs = runs.restarted()
-        order = RunOrder(1, Hook("prepare", "10-hook", path, HookSettings(), None), b"{}", {}, LONG, 5.0, MEMO)
+        hook = Hook("prepare", "10-hook", path, HookSettings(), None)
+        order = RunOrder(1, hook, b"{}", {"PATH": os.environ["PATH"], "MARK": runs.mark}, LONG, 5.0, MEMO)
         if delay is not None:
             signal.setitimer(signal.ITIMER_REAL, delay)  # SIGALRM ends it as suddenly as SIGKILL
         hook_runs.start_unit(order)
@@ -63,7 +63,12 @@ def stubborn(runs: RunsHarness) -> str:
 
 
 def adopted(runs: RunsHarness, hook_runs: HookRuns | None = None) -> bool:
-    return (hook_runs or runs.hook_runs).adopt(1, "prepare", "10-hook", LONG)
+    """Adopt the unit of the hook; return False if there is none."""
+    daemon = hook_runs or runs.hook_runs
+    found = daemon.find_units()
+    for unit in found:
+        daemon.adopt(unit, LONG)
+    return [unit.name for unit in found] == [UNIT]
 
 
 def test_result_stays_until_it_was_recorded(runs: RunsHarness) -> None:
@@ -137,24 +142,20 @@ def test_no_hook_starts_for_a_while_when_systemd_ends_the_host_or_the_daemon(run
     assert hook_runs.obstacle(60) is None and runs.files() == []
 
 
-def test_unit_that_no_record_has_is_found_with_its_memo(runs: RunsHarness) -> None:
+def test_unit_is_found_with_its_memo(runs: RunsHarness) -> None:
     until_killed(runs, waiting(runs))
-    assert runs.hook_runs.find_lost(0) == [LostRun(UNIT, 1, MEMO)]
-    assert adopted(runs) and runs.hook_runs.find_lost(1) == [] and runs.hook_runs.obstacle(60) is None
+    assert runs.hook_runs.find_units() == [FoundUnit(UNIT, 1, MEMO)]
+    assert adopted(runs) and runs.hook_runs.obstacle(60) is None
     (runs.folder / "go").touch()
     assert runs.result().exit_status == 0
 
 
-@pytest.mark.parametrize("is_known", [True, False])
-def test_unit_that_is_not_needed_is_ended_before_another_hook_begins(runs: RunsHarness, is_known: bool) -> None:
+def test_unit_that_is_not_needed_is_ended_before_another_hook_begins(runs: RunsHarness) -> None:
     until_killed(runs, waiting(runs))
-    if is_known:
-        # the record that had it may have left the history
-        assert runs.hook_runs.find_lost(7) == []
-    else:
-        (runs.folder / "run/runs/1.memo").unlink()
-        assert runs.hook_runs.find_lost(0) == [LostRun(UNIT, 1, b"")]
-        runs.hook_runs.end_unit(UNIT, 1)
+    (runs.folder / "run/runs/1.memo").unlink()
+    (unit,) = runs.hook_runs.find_units()
+    assert unit == FoundUnit(UNIT, 1, b"")
+    runs.hook_runs.end_unit(unit)
     assert runs.hook_runs.obstacle(60) == "the end of hooks that no record has"
     assert runs.hook_runs.next_check_in() is not None
     wait_until(lambda: runs.hook_runs.obstacle(60) is None, "the end of the unit")
@@ -167,7 +168,8 @@ def test_unit_that_is_not_needed_delays_a_hook_for_a_part_of_its_time(runs: Runs
     (runs.systemd.folder / "units" / UNIT / "timeout").write_text("600.000s\n")
     now = [0.0]
     hook_runs = runs.restarted(clock=lambda: now[0])
-    assert hook_runs.find_lost(7) == [] and hook_runs.obstacle(40) is not None
+    hook_runs.end_unit(*hook_runs.find_units())
+    assert hook_runs.obstacle(40) is not None
     now[0] = 9.0
     assert hook_runs.obstacle(40) is not None and marked(runs.mark) != []
     now[0] = 10.0
@@ -190,7 +192,7 @@ def test_hooks_run_in_units_unless_systemd_does_not_run_the_host(
 @pytest.mark.parametrize("what", ["boot", "units"])
 def test_daemon_waits_for_an_answer_of_systemd(runs: RunsHarness, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     until_killed(runs, runs.hook("exit 0\n").path)
-    ask = Systemd(str(runs.systemd.folder)).boot if what == "boot" else partial(runs.hook_runs.find_lost, 0)
+    ask = Systemd(str(runs.systemd.folder)).boot if what == "boot" else runs.hook_runs.find_units
     before = ask()
     runs.systemd.execute_again(0.5)
     assert before and ask() == before
@@ -222,14 +224,13 @@ def test_interpreter_that_is_missing_is_the_reason_of_the_failure(runs: RunsHarn
 
 
 def test_files_of_a_run_are_for_their_owner_only_and_no_argument_has_a_value(runs: RunsHarness) -> None:
-    hook_runs = runs.restarted(environment={"PASSWORD": "secret"})
-    runs.start(runs.hook("exit 0\n"), variables={"EVENT_ID": "E-77"}, hook_runs=hook_runs)
+    runs.start(runs.hook("exit 0\n"), variables={"EVENT_ID": "E-77"}, environment={"PASSWORD": "secret"})
     folder = runs.folder / "run/runs"
     assert {oct(path.stat().st_mode & 0o777) for path in folder.iterdir()} == {"0o600"}
     assert oct(folder.stat().st_mode & 0o777) == "0o700"
     words = " ".join(runs.systemd.arguments(UNIT))
     assert "secret" not in words and "E-77" not in words
-    runs.result(hook_runs=hook_runs)
+    runs.result()
 
 
 def test_hook_outlives_its_daemon_and_its_run_directory(runs: RunsHarness) -> None:
@@ -249,7 +250,7 @@ def test_full_run_directory_delays_a_hook_and_then_it_runs_as_a_child(runs: Runs
 
     def work() -> None:
         now = [1000.0]
-        hook_runs = HookRuns(str(disk), Settings(), lambda: now[0], Systemd(str(runs.systemd.folder)))
+        hook_runs = HookRuns(str(disk), lambda: now[0], Systemd(str(runs.systemd.folder)))
         assert hook_runs.obstacle(40) is None
         fill_up(disk / "others")
         # while no hook waits, its time does not pass
@@ -278,7 +279,7 @@ def test_hook_whose_input_finds_no_room_in_the_run_directory_runs_as_a_child(run
     hook = runs.hook("wc -c\n")
 
     def work() -> None:
-        hook_runs = HookRuns(str(disk), Settings(), systemd=Systemd(str(runs.systemd.folder)))
+        hook_runs = HookRuns(str(disk), systemd=Systemd(str(runs.systemd.folder)))
         assert hook_runs.obstacle(40) is None
         order = RunOrder(1, hook, bytes(200_000), {}, 40, 5.0)
         assert not hook_runs.start_unit(order)

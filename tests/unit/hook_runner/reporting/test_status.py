@@ -43,7 +43,7 @@ class Vm:
         store = RecordStore(str(folder / "state"), "boot-1", print)
         store.load()
         host = self.driver.host
-        self.runs = HookRuns(str(folder / "run"), host.settings)
+        self.runs = HookRuns(str(folder / "run"))
         self._sent: list[ScheduledEvent] = []
         clock = ServerClock(lambda: self.driver.at, lambda: self.driver.now)
         settings = host.settings._replace(resource_name="vm1")

@@ -15,7 +15,6 @@ import time
 
 from hook_runner.hooks.one_run import LINES_PER_SECOND, OUTPUT_TAIL, Run, RunOrder, RunResult, tail_of
 from hook_runner.log import with_fields
-from hook_runner.records import Cause
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +32,7 @@ class ChildRun(Run):
 
     def __init__(self, order: RunOrder, ends: select.epoll, process: _Process, guard: _Process, output: int) -> None:
         super().__init__(ends)
+        self.kill_after = order.kill_after
         self._watch(output)
         self._watch_process(process.pid)
         self._label = f"{order.hook.stage}/{order.hook.name}"
@@ -77,12 +77,12 @@ class ChildRun(Run):
             guard.stdin.write(b"%d\n" % process.pid)
         return cls(order, ends, process, guard, output)
 
-    def look(self) -> None:
-        """Read what it has written, and find out whether it has ended."""
+    def look(self) -> RunResult | None:
+        """Read what it has written; return the result if it has ended."""
         self._read()
         # the number of the process stays its own until it is waited for
         if os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-            return
+            return None
         self.signal(signal.SIGKILL)
         self._read()
         if self._line:
@@ -90,8 +90,7 @@ class ChildRun(Run):
         self._close(*self.descriptors)
         with self._guard:
             self._guard.kill()
-        seconds = time.monotonic() - self._began
-        self.result = RunResult(self._process.wait(), tail_of(self._tail), seconds, Cause.NONE, "")
+        return RunResult(self._process.wait(), tail_of(self._tail), time.monotonic() - self._began)
 
     def signal(self, number: int) -> None:
         """Send a signal to its process group."""

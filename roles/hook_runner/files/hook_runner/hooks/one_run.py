@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import os
+import pwd
 import select
-import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hook
 from hook_runner.records import FAILED, INTERRUPTED, OK, TIMEOUT, Cause
 
@@ -21,6 +22,7 @@ OUTPUT_TAIL = 4096
 TOO_LONG = "its time limit was up"
 # lines of a hook in the log in each second
 LINES_PER_SECOND = 200
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _STATES = {Cause.TIME_LIMIT: TIMEOUT, Cause.UNIT_STOPPED: INTERRUPTED, Cause.HOST_SHUTDOWN: INTERRUPTED}
 
 
@@ -30,7 +32,7 @@ class RunOrder(NamedTuple):
     Attributes:
         number: of the run; no other run ever has it.
         input: for stdin.
-        environment: variables of the hook; HookRuns adds those that all hooks have.
+        environment: all variables of the hook.
         limit: seconds after which systemd sends TERM, also without the daemon.
         kill_after: seconds between TERM and KILL.
         memo: for a daemon whose records lack the run.
@@ -59,10 +61,10 @@ class RunResult(NamedTuple):
     """
 
     exit_status: int | None
-    output: str
-    seconds: float
-    cause: Cause
-    error: str
+    output: str = ""
+    seconds: float = 0.0
+    cause: Cause = Cause.NONE
+    error: str = ""
 
     @property
     def state(self) -> str:
@@ -75,31 +77,27 @@ class Run(ABC):
 
     Attributes:
         descriptors: are in `ends`, and readable when the hook may have ended.
-        result: its result, once `look` has found it; `descriptors` is empty from then on.
         look_at: monotonic seconds of the next look at it.
         ends_at: monotonic seconds at which the daemon has to end it; infinity if systemd does.
+        kill_after: seconds between TERM and KILL then.
         kill_at: monotonic seconds of the next KILL; infinity while its end has not been requested.
         is_killed: whether it has got KILL once.
     """
 
     def __init__(self, ends: select.epoll) -> None:
         self.descriptors: list[int] = []
-        self.result: RunResult | None = None
         self.look_at, self.ends_at, self.kill_at = 0.0, float("inf"), float("inf")
+        self.kill_after = 0.0
         self.is_killed = False
         self._ends = ends
 
     @abstractmethod
-    def look(self) -> None:
-        """Find out whether the hook has ended."""
+    def look(self) -> RunResult | None:
+        """Return the result if the hook has ended; `descriptors` is empty then."""
 
     @abstractmethod
     def signal(self, number: int) -> None:
         """Send a signal to all processes of the hook."""
-
-    def end(self) -> subprocess.Popen[bytes] | None:
-        """End the remaining processes of a run that has a result; return the process that does it, if it is needed."""
-        return None
 
     def _watch_process(self, pid: int) -> None:
         """Get woken by the end of a process; a kernel before 5.3, or a Python for it, does not report it."""
@@ -118,9 +116,13 @@ class Run(ABC):
             os.close(descriptor)  # which removes it from `_ends`
 
 
-def not_run(cause: Cause, error: str) -> RunResult:
-    """Return the result of a run that has none of its own."""
-    return RunResult(None, "", 0.0, cause, error)
+def usual_variables(settings: Settings) -> dict[str, str]:
+    """Return the variables that all hooks have, also when they check themselves."""
+    try:
+        home = pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        home = "/"
+    return {"PATH": _PATH, "LANG": "C.UTF-8", "HOME": home, **settings.environment}
 
 
 def tail_of(output: bytes) -> str:

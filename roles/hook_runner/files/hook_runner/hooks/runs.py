@@ -7,26 +7,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pwd
 import select
 import signal
 import subprocess
 import time
 from typing import Callable, NamedTuple
 
-from hook_runner.config.settings import Settings
 from hook_runner.hooks import units
 from hook_runner.hooks.children import ChildRun
 from hook_runner.hooks.one_run import TOO_LONG, Run, RunOrder, RunResult
 from hook_runner.hooks.systemd import Stopping, Systemd, UnitRun
 from hook_runner.records import Cause
 
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RUN = "/run"
 
 # seconds between two looks at a run whose end the kernel reports, and at one whose end it does not report
 CHECK_INTERVAL, ASKING_INTERVAL = 10.0, 0.5
-# seconds until a run is collected that is known to have ended; poll(2) must not end before
+# least seconds between two looks at the runs; poll(2) must not end before
 AT_ONCE = 0.005
 # seconds between two KILL for a hook
 KILL_INTERVAL = 1.0
@@ -40,10 +37,10 @@ ROOM = 65536
 ROOM_INTERVAL, ROOM_TIMEOUT, ROOM_PART = 1.0, 60.0, 0.25
 
 
-class LostRun(NamedTuple):
-    """A run of an earlier daemon that no record has; ``memo`` is what that daemon noted about it, b"" if nothing."""
+class FoundUnit(NamedTuple):
+    """The unit of a run that another process has started; ``memo`` is what that one noted about it, b"" if nothing."""
 
-    unit: str
+    name: str
     number: int
     memo: bytes
 
@@ -53,7 +50,6 @@ class HookRuns:
 
     Args:
         directory: the service's run directory.
-        settings: those in force; a reload replaces them for later runs.
         clock: monotonic seconds.
         systemd: runs each hook in a transient unit; None to run them as children of this process.
     """
@@ -61,11 +57,9 @@ class HookRuns:
     def __init__(
         self,
         directory: str,
-        settings: Settings,
         clock: Callable[[], float] = time.monotonic,
         systemd: Systemd | None = None,
     ) -> None:
-        self.settings = settings
         self._folder = os.path.join(directory, "runs")
         self._clock = clock
         self._systemd = systemd
@@ -110,7 +104,6 @@ class HookRuns:
         """
         if self._systemd is None or not self._has_room():
             return False
-        order = _completed(order, self.settings)
         files = {"input": order.input, "environment": units.environment_file(order.environment)}
         given = [self._path(order.number, kind) for kind in files]
         try:
@@ -128,55 +121,38 @@ class HookRuns:
             elif not had_room:
                 return False
             raise
-        self._watch(order.number, UnitRun(self._systemd, name, self._ends, order.limit))
+        self._active[order.number] = UnitRun(self._systemd, name, self._ends, order.limit)
         return True
 
     def start_child(self, order: RunOrder) -> None:
         """Run a hook as a child of this process. Raises OSError if it has not run."""
-        run = ChildRun.start(_completed(order, self.settings), self._ends)
+        run = ChildRun.start(order, self._ends)
         run.ends_at = self._clock() + order.limit
-        self._watch(order.number, run)
+        self._active[order.number] = run
 
-    def adopt(self, number: int, stage: str, hook: str, limit: float) -> bool:
-        """Watch a run of an earlier daemon; return False if systemd has no unit of it.
-
-        `limit` is that of its start. `collect_finished` returns its result.
-        """
-        if self._systemd is None:
-            return False
-        run = UnitRun(self._systemd, units.unit_name(stage, hook, number), self._ends, limit)
-        self._look(run)
-        if run.exists:
-            self._active[number] = run
-        return run.exists
-
-    def find_lost(self, last_number: int) -> list[LostRun]:
-        """Return the runs of units that no record has, by number; end the units of the others that were not adopted.
-
-        `last_number` is the highest number in the records: those have each run up to it, or have had it. Raises OSError
-        if systemd does not answer.
-        """
+    def find_units(self) -> list[FoundUnit]:
+        """Return the units of hooks, by number. Raises OSError if systemd does not answer."""
         found = []
-        for name, state in (self._systemd.hook_units() if self._systemd else {}).items():
-            number = units.number_of(name)
-            if number is None or number in self._active or not state.exists:
-                continue
-            if number <= last_number:
-                self.end_unit(name, number)
-                continue
-            memo = b""
-            with contextlib.suppress(OSError), open(self._path(number, "memo"), "rb") as file:
-                memo = file.read()
-            found.append(LostRun(name, number, memo))
+        for name in self._systemd.hook_units() if self._systemd else ():
+            number, memo = units.number_of(name), b""
+            if number is not None:
+                with contextlib.suppress(OSError), open(self._path(number, "memo"), "rb") as file:
+                    memo = file.read()
+                found.append(FoundUnit(name, number, memo))
         return sorted(found, key=lambda each: each.number)
 
-    def end_unit(self, unit: str, number: int) -> None:
-        """End a unit that was not adopted."""
+    def adopt(self, unit: FoundUnit, limit: float) -> None:
+        """Watch the run of a unit; `limit` is that of its start. `collect_finished` returns its result."""
         if self._systemd is not None:
-            self._ending[self._systemd.end(unit)] = unit
-        self._unlink(number)
+            self._active[unit.number] = UnitRun(self._systemd, unit.name, self._ends, limit)
 
-    def stop(self, number: int, kill_after: float | None = None) -> None:
+    def end_unit(self, unit: FoundUnit) -> None:
+        """End a unit that is not adopted."""
+        if self._systemd is not None:
+            self._ending[self._systemd.end(unit.name)] = unit.name
+        self._unlink(unit.number)
+
+    def stop(self, number: int, kill_after: float) -> None:
         """Send TERM to all processes of the hook now, and KILL after `kill_after` seconds.
 
         May be repeated: TERM is sent once, and the first KILL no later than before; `collect_finished` repeats it.
@@ -186,42 +162,42 @@ class HookRuns:
             return
         if run.kill_at == float("inf"):
             run.signal(signal.SIGTERM)
-        seconds = self.settings.kill_after if kill_after is None else max(0.0, kill_after)
-        run.kill_at = min(run.kill_at, self._clock() + seconds)
+        run.kill_at = min(run.kill_at, self._clock() + max(0.0, kill_after))
 
     def collect_finished(self) -> list[tuple[int, RunResult]]:
         """Return the runs that have ended since the last call, with their results. Sends each KILL that is due.
 
         The end of a hook that was to end is the end of all its processes.
         """
-        ready = {descriptor for descriptor, _event in self._ends.poll(0)}
+        has_ready = bool(self._ends.poll(0))
         ended = []
         for number, run in list(self._active.items()):
             now = self._clock()
-            if now >= run.ends_at and run.result is None:
-                self.stop(number)
+            if now >= run.ends_at:
+                self.stop(number, run.kill_after)
             if now >= run.kill_at:
                 run.signal(signal.SIGKILL)
                 run.kill_at, run.is_killed = now + KILL_INTERVAL, True
-            if run.result is None and (now >= run.look_at or ready.intersection(run.descriptors)):
-                self._look(run)
-            if run.result is not None:
-                if run.kill_at != float("inf"):
-                    run.signal(signal.SIGKILL)  # what the hook has left may not run until its result is recorded
-                self._ended[number] = self._active.pop(number)
-                result = run.result
-                if now >= run.ends_at and result.exit_status != 0:
-                    result = result._replace(cause=Cause.TIME_LIMIT, error=TOO_LONG)
-                ended.append((number, result))
+            if not has_ready and now < run.look_at:
+                continue
+            result = run.look()
+            run.look_at = self._clock() + (CHECK_INTERVAL if run.descriptors else ASKING_INTERVAL)
+            if result is None:
+                continue
+            if run.kill_at != float("inf"):
+                run.signal(signal.SIGKILL)  # what the hook has left may not run until its result is recorded
+            self._ended[number] = self._active.pop(number)
+            if now >= run.ends_at and result.exit_status != 0:
+                result = result._replace(cause=Cause.TIME_LIMIT, error=TOO_LONG)
+            ended.append((number, result))
         return ended
 
     def remove_collected(self) -> None:
         """End what is left of the runs whose results were collected, and are recorded; forget these runs."""
         while self._ended:
             number, run = self._ended.popitem()
-            ending = run.end()
-            if ending is not None:
-                self._ending[ending] = ""
+            if isinstance(run, UnitRun):
+                self._ending[run.end()] = ""
             self._unlink(number)
 
     def fileno(self) -> int:
@@ -235,18 +211,17 @@ class HookRuns:
         if self._waits_since <= now or any(self._still_ending()):
             times.append(now + ROOM_INTERVAL)
         for run in self._active.values():
-            look_at = run.look_at if run.result is None else now
             # a child that gets TERM at its limit gets it once
             ends_at = run.ends_at if run.kill_at == float("inf") else run.kill_at
-            times.append(max(now + AT_ONCE, min(look_at, run.kill_at, ends_at)))
+            times.append(max(now + AT_ONCE, min(run.look_at, run.kill_at, ends_at)))
         return min(times, default=None)
 
-    def close(self) -> None:
+    def close(self, kill_after: float) -> None:
         """End the hooks that are children of this process, and wait for the end of units; hooks in units continue."""
         children = {number for number, run in self._active.items() if isinstance(run, ChildRun)}
         for number in children:
-            self.stop(number)
-        until = self._clock() + self.settings.kill_after + KILL_INTERVAL
+            self.stop(number, kill_after)
+        until = self._clock() + kill_after + KILL_INTERVAL
         while (children.intersection(self._active) or self._still_ending()) and self._clock() < until:
             self.collect_finished()
             time.sleep(AT_ONCE)
@@ -263,14 +238,6 @@ class HookRuns:
                 return False
         return True
 
-    def _watch(self, number: int, run: Run) -> None:
-        self._active[number] = run
-        self._look(run)
-
-    def _look(self, run: Run) -> None:
-        run.look()
-        run.look_at = self._clock() + (CHECK_INTERVAL if run.descriptors else ASKING_INTERVAL)
-
     def _still_ending(self) -> list[str]:
         """Return the values of `_ending` for the processes that have not ended."""
         self._ending = {process: each for process, each in self._ending.items() if process.poll() is None}
@@ -283,17 +250,3 @@ class HookRuns:
 
     def _path(self, number: int, kind: str) -> str:
         return os.path.join(self._folder, f"{number}.{kind}")
-
-
-def _completed(order: RunOrder, settings: Settings) -> RunOrder:
-    """Return the order with the variables that all hooks have."""
-    return order._replace(environment={**usual_variables(settings), **order.environment})
-
-
-def usual_variables(settings: Settings) -> dict[str, str]:
-    """Return the variables that all hooks have, also when they check themselves."""
-    try:
-        home = pwd.getpwuid(os.geteuid()).pw_dir
-    except KeyError:
-        home = "/"
-    return {"PATH": _PATH, "LANG": "C.UTF-8", "HOME": home, **settings.environment}

@@ -14,7 +14,7 @@ from typing import Sequence
 
 from azure_scheduled_events.boot import boot_id
 from hook_runner.hooks import units
-from hook_runner.hooks.one_run import Run, RunOrder, tail_of
+from hook_runner.hooks.one_run import Run, RunOrder, RunResult, tail_of
 from hook_runner.hooks.units import UnitState
 
 # seconds that systemd may take to answer; while it reloads all units, an answer takes almost one second
@@ -65,12 +65,12 @@ class Systemd:
         properties = [*units.properties(order, name, self._known_version()), *more]
         for _attempt in range(2):  # the first one fails while systemd executes itself again
             done = self._start(name, properties, order.hook.path)
-            state = _states(self._answered("show", units.SHOW, "--", name)).get(name) if done.returncode else None
+            state = self.state(name, ANSWER_TIMEOUT) if done.returncode else None
             if state is None or state.exists:
                 return name
             # without an answer in time: a start waits until systemd has ended the daemon, if it is to do so
             self._call("systemctl", "stop", "--no-block", "--", name)
-            daemon = self.states(units.DAEMON).get(units.DAEMON)
+            daemon = self.state(units.DAEMON)
             if self._host_state() == "stopping" or (daemon is not None and daemon.active == "deactivating"):
                 raise Stopping("systemd is ending the daemon or the host")
         raise OSError(_reason(done))
@@ -82,13 +82,14 @@ class Systemd:
         done = self._start(name, [*known, "CollectMode=inactive-or-failed"], "/bin/true")
         return _reason(done) if done.returncode else None
 
-    def hook_units(self) -> dict[str, UnitState]:
-        """Return the states of all units of hooks by name. Raises OSError if systemd does not answer."""
-        return _states(self._known("show", units.SHOW, "--", units.PREFIX + "*"))
+    def hook_units(self) -> list[str]:
+        """Return the names of all units of hooks. Raises OSError if systemd does not answer."""
+        found = _states(self._known("show", units.SHOW, "--", units.PREFIX + "*"))
+        return [name for name, state in found.items() if state.exists]
 
-    def states(self, *names: str) -> dict[str, UnitState]:
-        """Return the states of these units by name. Empty if systemd does not answer."""
-        return _states(self._call("systemctl", "show", units.SHOW, "--", *names))
+    def state(self, name: str, within: float = 0.0) -> UnitState | None:
+        """Return the state of a unit; None if systemd gives no answer within these seconds."""
+        return _states(self._answered("show", units.SHOW, "--", name, within=within)).get(name)
 
     def signal(self, name: str, number: int) -> None:
         """Send a signal to all processes of a unit."""
@@ -118,8 +119,8 @@ class Systemd:
             )
         return done
 
-    def _answered(self, *arguments: str, within: float = ANSWER_TIMEOUT) -> subprocess.CompletedProcess[bytes]:
-        """Run systemctl until systemd answers, or these seconds have passed."""
+    def _answered(self, *arguments: str, within: float) -> subprocess.CompletedProcess[bytes]:
+        """Run systemctl, and again until systemd answers, or these seconds have passed."""
         end = time.monotonic() + within
         while (done := self._call("systemctl", *arguments)).returncode and time.monotonic() < end:
             time.sleep(ASKING_PAUSE)
@@ -146,28 +147,23 @@ class Systemd:
 
 
 class UnitRun(Run):
-    """A hook that runs in a unit; `limit` is that of its start, in seconds.
-
-    Attributes:
-        exists: whether systemd had the unit at the last look, or did not answer.
-    """
+    """A hook that runs in a unit; `limit` is that of its start, in seconds."""
 
     def __init__(self, systemd: Systemd, name: str, ends: select.epoll, limit: float) -> None:
         super().__init__(ends)
-        self.exists = True
         self._systemd = systemd
         self._name = name
         self._limit = limit
 
-    def look(self) -> None:
-        """Ask systemd for the state of the unit."""
+    def look(self) -> RunResult | None:
+        """Ask systemd for the state of the unit; return the result if it has ended."""
         self._close(*self.descriptors)
-        state = self._systemd.states(self._name).get(self._name)
-        self.exists = state is None or state.exists
+        state = self._systemd.state(self._name)
         if state is not None and state.has_ended:
-            self.result = units.result_of(state, self._limit, self._systemd.output(self._name))
-        elif state is not None and state.main_pid:
+            return units.result_of(state, self._limit, self._systemd.output(self._name))
+        if state is not None and state.main_pid:
             self._watch_process(state.main_pid)
+        return None
 
     def signal(self, number: int) -> None:
         """Send a signal to all processes of the unit."""

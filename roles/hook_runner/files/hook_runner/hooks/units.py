@@ -146,7 +146,7 @@ def result_of(state: UnitState, limit: float, output: str) -> RunResult:
         return RunResult(None, output, seconds, Cause.NOT_STARTED, text)
     status = state.status if state.code == os.CLD_EXITED else -state.status
     if status == 0 or state.result != "timeout":
-        return RunResult(status, output, seconds, Cause.NONE, "")
+        return RunResult(status, output, seconds)
     if seconds < limit:
         return RunResult(status, output, seconds, Cause.UNIT_STOPPED, "its unit was stopped")
     return RunResult(status, output, seconds, Cause.TIME_LIMIT, TOO_LONG)

@@ -21,7 +21,7 @@ from azure_scheduled_events.printable import printable
 from azure_scheduled_events.release import PREPARATION_FAILED, STARTED, Obstacle
 from azure_scheduled_events.timestamps import as_utc_text
 from azure_scheduled_events.tracking import GONE_AFTER, Observation, Sighting
-from hook_runner.hooks.one_run import not_run
+from hook_runner.hooks.one_run import RunResult
 from hook_runner.maintenance import reasons
 from hook_runner.maintenance.approvals import Answer, Approvals
 from hook_runner.maintenance.events import Events
@@ -166,7 +166,7 @@ class Machine:
         run = plan.begin(found, self.records.next_number())
         self.runs.begun(maintenance, run)
         if found.hook.problem is not None:  # other users could change the program
-            self.runs.ended(run.number, not_run(Cause.REFUSED, found.hook.problem), now)
+            self.runs.ended(run.number, RunResult(None, cause=Cause.REFUSED, error=found.hook.problem), now)
             return None
         self.records.note(now, "hook-started", f"{run.title}, until {as_utc_text(run.limit)}", found.record)
         return run

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from azure_scheduled_events.printable import escape_surrogates
-from hook_runner.hooks.one_run import RunResult, not_run
+from hook_runner.hooks.one_run import RunResult
 from hook_runner.maintenance import reasons
 from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import HookRun, Maintenance
@@ -71,7 +71,8 @@ class Runs:
             maintenance.runs.remove(run)
             self._records.note(now, "hook-ended", f"{run.title} had not begun", maintenance.event(run.event))
         else:
-            self.ended(number, not_run(Cause.HOST_SHUTDOWN, "systemd has no result of it"), now)
+            result = RunResult(None, cause=Cause.HOST_SHUTDOWN, error="systemd has no result of it")
+            self.ended(number, result, now)
 
     def adopt(self, run: HookRun, now: datetime) -> None:
         """Take over a run that no record has: the disk was full, and the daemon was killed."""

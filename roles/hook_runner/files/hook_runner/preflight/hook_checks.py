@@ -13,7 +13,7 @@ from typing import Iterable, Iterator
 
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hook
-from hook_runner.hooks.runs import usual_variables
+from hook_runner.hooks.one_run import usual_variables
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Finding
 
 # the second line of a hook that knows the argument "check"

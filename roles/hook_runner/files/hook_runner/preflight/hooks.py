@@ -13,8 +13,7 @@ from typing import Iterable, Iterator
 from azure_scheduled_events.options import did_you_mean, suggestion
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hook, Hooks, Skipped, SkipReason
-from hook_runner.hooks.one_run import RunOrder
-from hook_runner.hooks.runs import usual_variables
+from hook_runner.hooks.one_run import RunOrder, usual_variables
 from hook_runner.hooks.systemd import Systemd
 from hook_runner.preflight.report import ERROR, INFO, WARNING, Finding
 from hook_runner.records import PREPARE, RECOVER, STAGES

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from azure_scheduled_events.document import ScheduledEvent
 from hook_runner.config.settings import Settings
 from hook_runner.hooks.discovery import Hook
-from hook_runner.hooks.one_run import RunOrder, RunResult, not_run
+from hook_runner.hooks.one_run import RunOrder, RunResult, usual_variables
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
 from hook_runner.maintenance.hook_plan import HookPlan, Host, Next
@@ -67,12 +67,12 @@ def attempt(settings: Settings, hook: Hook, kind: str, notice: float) -> Trial:
     run = HookPlan(host, maintenance, {}, now).begin(Next(hook, record), number)
     limit = max(1, int((run.limit - now).total_seconds()))
     if hook.problem is not None:
-        result = not_run(Cause.REFUSED, hook.problem)
+        result = RunResult(None, cause=Cause.REFUSED, error=hook.problem)
     else:
         try:
             result = _run(settings, hook, number, *input_of(run, maintenance, host.own_name, now), limit)
         except OSError as error:
-            result = not_run(Cause.NOT_STARTED, f"it cannot be started: {error}")
+            result = RunResult(None, cause=Cause.NOT_STARTED, error=f"it cannot be started: {error}")
     return Trial(hook, record.event.event_id, limit, result)
 
 
@@ -105,7 +105,8 @@ def _run(settings: Settings, hook: Hook, number: int, input: bytes, variables: d
     usual = settings.run_directory
     is_usable = os.access(usual, os.W_OK | os.X_OK) and location_problem(usual) is None
     with tempfile.TemporaryDirectory(prefix="try-", dir=usual if is_usable else None) as folder:
-        runs = HookRuns(folder, settings, systemd=systemd if systemd.has_units() else None)
+        runs = HookRuns(folder, systemd=systemd if systemd.has_units() else None)
+        variables = {**usual_variables(settings), **variables}
         order = RunOrder(number, hook, input, variables, limit, settings.kill_after)
         if not runs.start_unit(order):
             runs.start_child(order)
@@ -113,9 +114,9 @@ def _run(settings: Settings, hook: Hook, number: int, input: bytes, variables: d
         while not finished:
             select.select([runs], [], [], CHECK_INTERVAL)
             if ended_early:
-                runs.stop(number)
+                runs.stop(number, settings.kill_after)
             finished = runs.collect_finished()
         runs.remove_collected()
-        runs.close()
+        runs.close(settings.kill_after)
     ((_number, result),) = finished
     return result._replace(error="it was ended early") if ended_early and result.exit_status != 0 else result

@@ -60,7 +60,7 @@ def assemble(configuration: Configuration) -> Service:
     boot = systemd.boot() if has_units else boot_id()
     store = RecordStore(settings.state_directory, boot, log.warning, clock.now)
     store.load()
-    runs = HookRuns(settings.run_directory, settings, systemd=systemd if has_units else None)
+    runs = HookRuns(settings.run_directory, systemd=systemd if has_units else None)
     imds = Imds(settings.endpoint, settings.api_version, settings.timeout, settings.first_timeout)
     poller = Poller(imds, settings, clock, health, inbox)
     more = {} if metrics is None else {"hook_ended": metrics.hook_ended}
@@ -129,7 +129,7 @@ class Service:
         finally:
             self._notifier.notify("STOPPING=1")
             self._directory.close()
-            self._runner.runs.close()
+            self._runner.runs.close(self._configuration.settings.kill_after)
         is_busy = self._runner.records.open_run is not None
         log.info("stopped%s", "; a hook in a unit continues, and the next start adopts it" if is_busy else "")
 
