@@ -79,14 +79,11 @@ class ControlSocket:
         remove_stale(self.path)
         made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            before = os.umask(0o177)
-            try:
-                made.bind(self.path)
-            finally:
-                os.umask(before)
+            made.bind(self.path)
+            # no client can connect before listen()
             if self._group is not None:
                 os.chown(self.path, -1, self._group)
-                os.chmod(self.path, 0o660)
+            os.chmod(self.path, 0o600 if self._group is None else 0o660)
             made.listen(_MOST_WAITING)
             made.setblocking(False)
             self._identity = _identity_of(self.path)
