@@ -24,7 +24,6 @@ from hook_runner.maintenance import reasons
 from hook_runner.maintenance.inputs import input_of
 from hook_runner.maintenance.machine import PHASES
 from hook_runner.records import RUN_STATES, STAGES
-from hook_runner.reporting.metrics import METRICS, PREFIX
 from support.daemon.documents import GUIDE, REFERENCE, column, quoted, rows
 from support.daemon.machine_driver import Driver, event, hook
 from support.repository import REPOSITORY
@@ -171,14 +170,6 @@ def test_fields_of_the_log_are_documented() -> None:
         for name in re.findall(r"\bazure_(?!scheduled|imds\.|events)\w+", path.read_text())
     }
     assert set(first_words(GUIDE, "Logs")) - {"status-503", "unreachable", "unreadable"} == used
-
-
-def test_metrics_are_documented() -> None:
-    documented = {quoted(cells[0])[0]: cells[1] for cells in rows(GUIDE, "Metrics")}
-    assert documented == {
-        PREFIX + name + ("_total" if metric.kind == "Counter" else ""): ", ".join(metric.labels)
-        for name, metric in METRICS.items()
-    }
 
 
 def test_files_on_the_host_are_those_of_the_role_and_of_the_defaults() -> None:

@@ -22,12 +22,11 @@ from azure_scheduled_events.policy import PRESETS, RULE_KEYS
 from hook_runner.cli.verbs import parser
 from hook_runner.config.settings import KEYS, HookSettings, load_settings
 from hook_runner.records import STAGES
-from hook_runner.reporting.metrics import METRICS, PREFIX
 from ready_hooks import hooks
 from ready_hooks.cli import COMMON
 from ready_hooks.core import arguments
 from support import simulator_process
-from support.daemon.documents import quoted, rows
+from support.daemon.documents import GUIDE, quoted, rows
 from support.recipes.printed import find
 from support.repository import REPOSITORY
 
@@ -61,7 +60,7 @@ def variables_of(role: str) -> set[str]:
 
 def words() -> set[str]:
     """Return the names that stand alone in a table."""
-    metrics = {PREFIX + name + ("_total" if metric.kind == "Counter" else "") for name, metric in METRICS.items()}
+    metrics = {name for cells in rows(GUIDE, "Metrics") for name in quoted(cells[0])}
     of_hooks = {option.name for name in hooks.NAMES for option in hooks.load(name).options}
     return {
         *KEYS,

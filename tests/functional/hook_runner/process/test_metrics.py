@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import time
 import urllib.error
@@ -18,8 +19,9 @@ import pytest
 from hook_runner.maintenance.machine import PHASES
 from hook_runner.records import LOST, OPEN_STATES, RUN_STATES
 from support.daemon.daemon_process import DaemonProcess, MakeDaemon
+from support.daemon.documents import GUIDE, quoted, rows
 from support.daemon.hook_scripts import FAILS
-from support.daemon.metrics_file import parse, read
+from support.daemon.metrics_file import PREFIX, parse, read
 from support.daemon.simulated_azure import Azure
 
 # the daemon writes the figures with each poll, instead of every 15 seconds
@@ -47,6 +49,10 @@ def port(vm: DaemonProcess) -> int:
     return found
 
 
+# of one histogram, and of counters in this format
+SUFFIXES = re.compile(r"_(bucket|count|sum|created)$")
+
+
 def test_figures_are_written(azure: Azure, vm: DaemonProcess, file: Path) -> None:
     vm.harness.hook("prepare/10-a")
     vm.harness.hook("prepare/20-b", FAILS)
@@ -68,6 +74,10 @@ def test_figures_are_written(azure: Azure, vm: DaemonProcess, file: Path) -> Non
     assert 850 <= found["prepare_end_seconds_left", ()] <= 900
     assert abs(found["last_good_poll_timestamp_seconds", ()] - azure.now().timestamp()) < 60
     assert found["records_degraded", ()] == 0 == found["records_degraded_since_timestamp_seconds", ()]
+    documented = {quoted(cells[0])[0]: set(cells[1].split(", ")) - {""} for cells in rows(GUIDE, "Metrics")}
+    written = {PREFIX + SUFFIXES.sub("", name): {label for label, _value in labels} - {"le"} for name, labels in found}
+    assert {name for name in written if f"{name}_total" not in documented} == set(documented)
+    assert {name: written[name] for name in documented} == documented
     assert file.stat().st_mode & 0o777 == 0o644
     assert [path.name for path in vm.harness.folder.glob("metrics*")] == ["metrics.prom"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections
 import logging
 import os
-from typing import Any, Iterable, Mapping, NamedTuple
+from typing import Any, Iterator
 
 from azure_scheduled_events import durable_file
 from azure_scheduled_events.printable import printable
@@ -36,34 +36,6 @@ ERRORS = (*(f"status-{status}" for status in (400, 403, 404, 410, 429, 500, 503)
 RESULTS = tuple(state for state in RUN_STATES if state not in (*OPEN_STATES, LOST))
 
 
-class Definition(NamedTuple):
-    """One metric: the class of prometheus_client, its help, and the names of its labels."""
-
-    kind: str
-    text: str
-    labels: tuple[str, ...] = ()
-
-
-# the metrics by name, without PREFIX and without the suffix _total of counters
-METRICS: Mapping[str, Definition] = {
-    "events": Definition("Gauge", "Events that are not gone", ("type", "affects_this_vm")),
-    "maintenance": Definition("Gauge", "1 for the phase of the open maintenance", ("phase",)),
-    "last_good_poll_timestamp_seconds": Definition("Gauge", "When IMDS gave its last good answer, in Unix time"),
-    "imds_ok": Definition("Gauge", "1 while the latest poll brought a good answer"),
-    "imds_errors": Definition("Counter", "Polls without a good answer", ("kind",)),
-    "hook_duration_seconds": Definition("Histogram", "How long hooks ran", ("stage", "hook")),
-    "hook_runs": Definition("Counter", "Hook runs by result", ("stage", "hook", "result")),
-    "prepare_end_seconds_left": Definition("Gauge", "Seconds that were left when the latest preparation ended"),
-    "records_degraded": Definition("Gauge", "1 while records cannot be written"),
-    "approval_answers": Definition("Counter", "Answers of IMDS to approvals", ("result",)),
-    "not_recovered": Definition("Gauge", "1 while a recover hook has failed and has not succeeded since"),
-    "paused": Definition("Gauge", "1 while an operator has paused the daemon"),
-    "records_degraded_since_timestamp_seconds": Definition(
-        "Gauge", "Since when records cannot be written, in Unix time; 0 while they can"
-    ),
-}
-
-
 class Metrics:
     """Keeps metrics, and writes them to the file `path` unless this is "". No error of the library is raised.
 
@@ -71,30 +43,39 @@ class Metrics:
     """
 
     def __init__(self, path: str = "") -> None:
-        import prometheus_client  # only hosts with metrics need the library
+        import prometheus_client.core  # only hosts with metrics need the library
 
         self._path = path
         self._client: Any = prometheus_client
         self._registry = prometheus_client.CollectorRegistry()
-        self._made: dict[str, Any] = {}
-        # the events, and the answers of IMDS by the name of their metric, that the metrics show
-        self._events: collections.Counter[tuple[str, str]] = collections.Counter()
-        self._answers: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
-        self._hooks: Hooks | None = None
+        labels = ("stage", "hook")
+        self._durations = prometheus_client.Histogram(
+            PREFIX + "hook_duration_seconds", "How long hooks ran", labels, registry=self._registry, buckets=BUCKETS
+        )
+        self._runs = prometheus_client.Counter(
+            PREFIX + "hook_runs", "Hook runs by result", (*labels, "result"), registry=self._registry
+        )
+        self._seconds_left = prometheus_client.Gauge(
+            PREFIX + "prepare_end_seconds_left",
+            "Seconds that were left when the latest preparation ended",
+            registry=self._registry,
+        )
+        # all other metrics, as they were at the latest update
+        self._state: list[Any] = []
+        self._registry.register(self)
         self._updated_at = float("-inf")
         self._error = ""
-        self._metric("prepare_end_seconds_left")
 
     def hook_ended(self, run: HookRun, record: EventRecord | None) -> None:
         """Count a hook run that has ended; `record` is its event, if that is known."""
         self._updated_at = float("-inf")
+        name = printable(run.name)
         try:
-            self._metric("hook_runs", run.stage, printable(run.name), run.state).inc()
+            self._runs.labels(run.stage, name, run.state).inc()
             if run.ended is not None:
-                seconds = max(0.0, (run.ended - run.began).total_seconds())
-                self._metric("hook_duration_seconds", run.stage, printable(run.name)).observe(seconds)
+                self._durations.labels(run.stage, name).observe(max(0.0, (run.ended - run.began).total_seconds()))
                 if run.stage == PREPARE and record is not None:
-                    self._metric("prepare_end_seconds_left").set(record.event.seconds_left(run.ended))
+                    self._seconds_left.set(record.event.seconds_left(run.ended))
         except Exception as reason:
             log.warning("a hook run is missing in the metrics: %r", reason)
 
@@ -108,7 +89,8 @@ class Metrics:
         self._updated_at = now
         error = ""
         try:
-            self._show(runner)
+            self._begin_at_zero(runner.host.hooks)
+            self._state = list(self._state_of(runner))
             if self._path:
                 # node_exporter is another user
                 durable_file.write(self._path, self._client.generate_latest(self._registry), mode=0o644)
@@ -118,60 +100,58 @@ class Metrics:
             log.warning(error)
         self._error = error
 
-    def _show(self, runner: Runner) -> None:
-        self._begin_at_zero(runner.host.hooks)
+    def collect(self) -> list[Any]:
+        """Return the metrics of the state; the registry calls this, also in the threads of the server."""
+        return self._state
+
+    def app(self) -> Any:
+        """Return the WSGI application that answers with all metrics."""
+        return self._client.make_wsgi_app(self._registry)
+
+    def _begin_at_zero(self, hooks: Hooks) -> None:
+        """Show each result of each hook as 0: Prometheus does not see the increase to the first value of a series."""
+        for hook in (hook for of_stage in hooks.values() for hook in of_stage):
+            name = printable(hook.name)
+            self._durations.labels(hook.stage, name)
+            for result in RESULTS:
+                self._runs.labels(hook.stage, name, result)
+
+    def _state_of(self, runner: Runner) -> Iterator[Any]:
+        """Yield the metrics that show the present state."""
+        gauge, counter = self._client.core.GaugeMetricFamily, self._client.core.CounterMetricFamily
         records, since, health = runner.records, runner.store.failing_since, runner.health
-        phase = "" if records.maintenance is None else runner.machine.phase
-        for each in PHASES:
-            self._metric("maintenance", each).set(each == phase)
-        self._metric("not_recovered").set(bool(not_recovered(runner)))
-        self._metric("paused").set(records.state.pause is not None)
-        self._metric("imds_ok").set(health.is_ok)
-        if health.last_good is not None:
-            self._metric("last_good_poll_timestamp_seconds").set(health.last_good.timestamp())
-        self._metric("records_degraded").set(since is not None)
-        self._metric("records_degraded_since_timestamp_seconds").set(since.timestamp() if since else 0)
-        self._show_answers("imds_errors", ERRORS, health.errors)
-        self._show_answers("approval_answers", (ACCEPTED, *ERRORS), health.approvals)
         # texts of IMDS may be invalid UTF-8
         events = collections.Counter(
             (printable(record.event.event_type), str(affects_this_vm(record, runner.host.own_name)).lower())
             for record in records.known
         )
-        for series in self._events.keys() - events.keys():
-            self._metric("events").remove(*series)
-        for series, count in events.items():
-            self._metric("events", *series).set(count)
-        self._events = events
-
-    def _show_answers(self, name: str, usual: Iterable[str], counted: collections.Counter[str]) -> None:
-        for kind in sorted({*usual, *counted}):
-            self._metric(name, kind).inc(counted[kind] - self._answers[name][kind])
-        self._answers[name] = counted.copy()
-
-    def _metric(self, name: str, *labels: str) -> Any:
-        """Return a metric, or its series with these labels; what is returned for the first time begins at 0."""
-        if name not in self._made:
-            kind, text, names = METRICS[name]
-            options = {"buckets": BUCKETS} if kind == "Histogram" else {}
-            self._made[name] = getattr(self._client, kind)(
-                PREFIX + name, text, names, registry=self._registry, **options
-            )
-        return self._made[name].labels(*labels) if labels else self._made[name]
-
-    def _begin_at_zero(self, hooks: Hooks) -> None:
-        """Show each result of each hook as 0: Prometheus does not see the increase to the first value of a series."""
-        if self._hooks is hooks:
-            return
-        self._hooks = hooks
-        for stage, name in {(stage, printable(hook.name)) for stage, some in hooks.items() for hook in some}:
-            self._metric("hook_duration_seconds", stage, name)
-            for result in RESULTS:
-                self._metric("hook_runs", stage, name, result)
-
-    def app(self) -> Any:
-        """Return the WSGI application that answers with all metrics."""
-        return self._client.make_wsgi_app(self._registry)
+        shown = gauge(PREFIX + "events", "Events that are not gone", labels=("type", "affects_this_vm"))
+        for labels, count in events.items():
+            shown.add_metric(labels, count)
+        yield shown
+        present = "" if records.maintenance is None else runner.machine.phase
+        phases = gauge(PREFIX + "maintenance", "1 for the phase of the open maintenance", labels=("phase",))
+        for phase in PHASES:
+            phases.add_metric((phase,), phase == present)
+        yield phases
+        if health.last_good is not None:
+            text, at = "When IMDS gave its last good answer, in Unix time", health.last_good.timestamp()
+            yield gauge(PREFIX + "last_good_poll_timestamp_seconds", text, at)
+        yield gauge(PREFIX + "imds_ok", "1 while the latest poll brought a good answer", health.is_ok)
+        errors = counter(PREFIX + "imds_errors", "Polls without a good answer", labels=("kind",))
+        for kind in sorted({*ERRORS, *health.errors}):
+            errors.add_metric((kind,), health.errors[kind])
+        yield errors
+        answers = counter(PREFIX + "approval_answers", "Answers of IMDS to approvals", labels=("result",))
+        for result in sorted({ACCEPTED, *ERRORS, *health.approvals}):
+            answers.add_metric((result,), health.approvals[result])
+        yield answers
+        yield gauge(PREFIX + "records_degraded", "1 while records cannot be written", since is not None)
+        text = "Since when records cannot be written, in Unix time; 0 while they can"
+        yield gauge(PREFIX + "records_degraded_since_timestamp_seconds", text, since.timestamp() if since else 0)
+        text = "1 while a recover hook has failed and has not succeeded since"
+        yield gauge(PREFIX + "not_recovered", text, bool(not_recovered(runner)))
+        yield gauge(PREFIX + "paused", "1 while an operator has paused the daemon", records.state.pause is not None)
 
 
 def open_metrics(settings: Settings) -> Metrics | None:
