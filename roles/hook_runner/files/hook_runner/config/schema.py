@@ -5,40 +5,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Callable, NamedTuple
 
 from azure_scheduled_events.options import Parser, check_key
 from azure_scheduled_events.policy import Policy, PolicyError
 from azure_scheduled_events.yaml_lines import SourceLocation
 
-# Keys, the class Policy, or a function that parses a value or raises ValueError
+# of a value: a function that parses it or raises ValueError; the class Policy; a text, which says why the key is
+# refused and what to do; of a mapping: a dict with the schema of each key, or Names
 Schema = Any
 
 
-class Keys(NamedTuple):
-    """A mapping: `parse` returns the name of a key or raises ValueError, `schema` the schema of its value."""
+class Names(NamedTuple):
+    """A mapping whose keys the operator chooses: `parse` reads a key, `schema` returns the schema of its value."""
 
     parse: Parser
     schema: Callable[[str], Schema]
 
-
-def known_keys(schemas: Mapping[str, Schema], refused: Mapping[str, str] = MappingProxyType({})) -> Keys:
-    """Return the schema of a mapping with these keys; `refused` has other keys, each with why and what to do."""
-
-    def parse(key: Any) -> str:
-        if key in refused:
-            raise ValueError(refused[key])
-        check_key(key, tuple(schemas))
-        return str(key)
-
-    return Keys(parse, schemas.__getitem__)
-
-
-def names(parse: Parser, schema: Schema) -> Keys:
-    """Return the schema of a mapping whose keys are chosen by the operator, and whose values are of one kind."""
-    return Keys(parse, lambda _name: schema)
+    @classmethod
+    def of(cls, parse: Parser, schema: Schema) -> Names:
+        """Return a mapping whose values are of one kind."""
+        return cls(parse, lambda _name: schema)
 
 
 def read(schema: Schema, value: Any, location: SourceLocation, problems: list[str]) -> Any:
@@ -47,24 +34,34 @@ def read(schema: Schema, value: Any, location: SourceLocation, problems: list[st
     `problems` gets a sentence for each part of it that is not usable; such a value is None, such a key is left out.
     """
     try:
-        if schema is Policy:
-            return _policy(value, location)
-        if not isinstance(schema, Keys):
-            return schema(value)
-        if not isinstance(value, dict):
-            problem = "it is empty" if value is None else f"expected a mapping of keys, not {value!r}"
-            raise ValueError(f"{problem}; write keys with their values, or remove it")
+        if isinstance(schema, str):
+            raise ValueError(schema)
+        if isinstance(schema, (dict, Names)):
+            return _read_mapping(schema, value, location, problems)
+        return _policy(value, location) if schema is Policy else schema(value)
     except PolicyError as error:  # it has the location
         problems.append(str(error))
-        return None
     except ValueError as error:
         problems.append(f"{location}: {error}")
-        return None
+    return None
+
+
+def _read_mapping(schema: Schema, value: Any, location: SourceLocation, problems: list[str]) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        problem = "it is empty" if value is None else f"expected a mapping of keys, not {value!r}"
+        raise ValueError(f"{problem}; write keys with their values, or remove it")
+
+    def known_key(key: Any) -> str:
+        if key not in schema:
+            check_key(key, [name for name, each in schema.items() if not isinstance(each, str)])
+        return str(key)
+
+    parse, schema_of = schema if isinstance(schema, Names) else (known_key, schema.__getitem__)
     found = {}
     for key, item in value.items():
-        name = read(schema.parse, key, location.at(key), problems)
+        name = read(parse, key, location.at(key), problems)
         if name is not None:
-            found[name] = read(schema.schema(name), item, location.at(key), problems)
+            found[name] = read(schema_of(name), item, location.at(key), problems)
     return found
 
 

@@ -25,7 +25,7 @@ from azure_scheduled_events.policy import Policy
 from azure_scheduled_events.yaml_lines import load_with_lines, read_text
 from hook_runner.config import values
 from hook_runner.config.removed_keys import REMOVED_KEYS
-from hook_runner.config.schema import Keys, Schema, known_keys, names, read
+from hook_runner.config.schema import Names, Schema, read
 from hook_runner.permissions import permission_problem
 from hook_runner.records import PREPARE
 
@@ -80,14 +80,14 @@ class HookSettings(NamedTuple):
     needs: Annotated[float, partial(parse_seconds, most=_MONTH)] = 0.0
     rerun: Annotated[bool, parse_boolean] = True
     persists: Annotated[bool, parse_boolean] = False
-    unit: Annotated[Mapping[str, str], known_keys(dict.fromkeys(LIMITS, values.limit))] = {}
+    unit: Annotated[Mapping[str, str], dict.fromkeys(LIMITS, values.limit)] = {}
 
 
-def _hook_schema(name: str) -> Keys:
+def _hook_schema(name: str) -> Schema:
     """Return the schema of the settings of a "NAME" or "STAGE/NAME"."""
     has_deadline = "/" not in name or name.startswith(PREPARE + "/")
     refused = {} if has_deadline else {"needs": "only hooks of stage prepare have a deadline; remove needs"}
-    return known_keys(_schemas(HookSettings), refused)
+    return {**_schemas(HookSettings), **refused}
 
 
 class Settings(NamedTuple):
@@ -121,10 +121,10 @@ class Settings(NamedTuple):
     history_events: Annotated[int, partial(parse_integer, least=1, most=100000)] = 200
     metrics_file: Annotated[str, values.optional_path, RESTART] = ""
     metrics_address: Annotated[str, values.loopback_address, RESTART] = ""
-    environment: Annotated[Mapping[str, str], names(values.variable, values.text)] = {}
-    gates: Annotated[Mapping[str, str], names(values.text, values.path)] = {}
+    environment: Annotated[Mapping[str, str], Names.of(values.variable, values.text)] = {}
+    gates: Annotated[Mapping[str, str], Names.of(values.text, values.path)] = {}
     log_level: Annotated[str, partial(parse_choice, known=("debug", "info", "warning", "error"))] = "info"
-    hooks: Annotated[Mapping[str, Mapping[str, Any]], Keys(values.hook_key, _hook_schema)] = {}
+    hooks: Annotated[Mapping[str, Mapping[str, Any]], Names(values.hook_key, _hook_schema)] = {}
     sources: Mapping[tuple[object, ...], str] = {}
     warnings: tuple[str, ...] = ()
 
@@ -169,7 +169,7 @@ def load_settings(path: str, is_checked: bool = False) -> Settings:
     if not place.lines or data == {}:
         return DEFAULTS
     problems: list[str] = []
-    found = read(known_keys(_schemas(Settings), REMOVED_KEYS), data, place, problems)
+    found = read({**_schemas(Settings), **REMOVED_KEYS}, data, place, problems)
     if problems:
         raise ConfigError(*problems)
     settings = Settings(**found, sources={keys: f"{path}:{line}" for keys, line in place.lines.items()})
