@@ -261,7 +261,7 @@ def test_all_mistakes_are_named_in_one_error(tmp_path: Path) -> None:
 def test_unknown_event_types_are_warnings_with_file_and_line(tmp_path: Path) -> None:
     policy = "policy:\n  rules:\n  - when: {type: Hibernate}\n    approve: now\n"
     settings = load(tmp_path, policy + "hooks:\n  10-x:\n    types: [Freeze, Relocate]\n")
-    assert [text.split(" is unknown")[0] for text in settings.warnings] == [
+    assert [text.split(" is unknown")[0] for text in settings.warnings()] == [
         f"{tmp_path}/config.yml:3: policy.rules[0].when.type: event type 'Hibernate'",
         f"{tmp_path}/config.yml:7: hooks.10-x.types: event type 'Relocate'",
     ]

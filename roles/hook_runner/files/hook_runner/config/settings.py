@@ -29,12 +29,6 @@ from hook_runner.config.schema import Names, Schema, read
 from hook_runner.permissions import permission_problem
 from hook_runner.records import PREPARE
 
-# the consequence of a policy that approves nothing
-NO_APPROVAL_WARNING = (
-    "Nothing will be approved by the policy %r. While this service watches, each restart or redeploy"
-    " that a user asks for waits up to 15 minutes for an approval. `policy: documented` approves those"
-    " and short freezes of this VM as soon as its prepare hooks have succeeded."
-)
 DEFAULT_PATH = "/etc/azure-scheduled-events/config.yml"
 # the limits of a hook's unit; systemd reads the values, and `check` asks it whether it accepts them
 LIMITS = (
@@ -93,11 +87,8 @@ def _hook_schema(name: str) -> Schema:
 class Settings(NamedTuple):
     """The keys of config.yml; see docs/configuration.md for the meaning of each. Times are seconds.
 
-    `hooks` has the keys that are set for each "NAME" and "STAGE/NAME"; `hook` merges them. Two attributes are not keys:
-
-    Attributes:
-        sources: FILE:LINE of each key and item of the file, by the keys that lead to it.
-        warnings: a sentence with FILE:LINE for each event type of the policy and the hooks that is unknown.
+    `hooks` has the keys that are set for each "NAME" and "STAGE/NAME"; `hook` merges them. `sources` is not a key: it
+    has FILE:LINE of each key and item of the file, by the keys that lead to it.
     """
 
     endpoint: Annotated[str, parse_endpoint, RESTART] = DEFAULT_ENDPOINT
@@ -126,7 +117,6 @@ class Settings(NamedTuple):
     log_level: Annotated[str, partial(parse_choice, known=("debug", "info", "warning", "error"))] = "info"
     hooks: Annotated[Mapping[str, Mapping[str, Any]], Names(values.hook_key, _hook_schema)] = {}
     sources: Mapping[tuple[object, ...], str] = {}
-    warnings: tuple[str, ...] = ()
 
     def hook(self, stage: str, name: str) -> HookSettings:
         """Return the settings of one hook: those of "STAGE/NAME" override those of "NAME"."""
@@ -138,6 +128,22 @@ class Settings(NamedTuple):
     def source(self, *keys: object) -> str:
         """Return FILE:LINE of a key, or "default" for a key that the file does not have."""
         return self.sources.get(keys, "default")
+
+    def warnings(self) -> list[str]:
+        """Return a sentence for what is permitted and probably a mistake; for an unknown event type with FILE:LINE."""
+        found = list(self.policy.warnings)
+        for name, keys in self.hooks.items():
+            place = f"{self.source('hooks', name, 'types')}: hooks.{name}.types"
+            found += type_warnings(place, keys.get("types", ()))
+        if not self.policy.may_approve():
+            found.append(
+                f"Nothing will be approved by the policy {self.policy.name!r}. While this service watches, each restart"
+                " or redeploy that a user asks for waits up to 15 minutes for an approval. `policy: documented`"
+                " approves those and short freezes of this VM as soon as its prepare hooks have succeeded."
+            )
+        if self.dry_run:
+            found.append("dry run: hooks run, but nothing is approved")
+        return found
 
 
 KEYS = tuple(_declared(Settings))
@@ -172,13 +178,7 @@ def load_settings(path: str, is_checked: bool = False) -> Settings:
     found = read({**_schemas(Settings), **REMOVED_KEYS}, data, place, problems)
     if problems:
         raise ConfigError(*problems)
-    settings = Settings(**found, sources={keys: f"{path}:{line}" for keys, line in place.lines.items()})
-    unknown = [
-        sentence
-        for name, keys in settings.hooks.items()
-        for sentence in type_warnings(str(place.at("hooks", name, "types")), keys.get("types", ()))
-    ]
-    return settings._replace(warnings=(*settings.policy.warnings, *unknown))
+    return Settings(**found, sources={keys: f"{path}:{line}" for keys, line in place.lines.items()})
 
 
 def config_problem(path: str) -> str | None:

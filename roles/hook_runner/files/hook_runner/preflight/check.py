@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from typing import Iterator, Sequence
 
-from azure_scheduled_events.policy import AFTER_PREPARE, NOW
-from hook_runner.config.settings import NO_APPROVAL_WARNING, ConfigError, Settings, config_problem, load_settings
+from azure_scheduled_events.policy import AFTER_PREPARE, NOW, Policy
+from hook_runner.config.settings import ConfigError, config_problem, load_settings
 from hook_runner.config.values import EXTERNAL
 from hook_runner.hooks.discovery import Hook, discover_hooks
 from hook_runner.preflight.hook_checks import check_hooks_themselves
@@ -49,9 +49,11 @@ def run_checks(
     directory = hooks_directory or settings.hooks_directory
     hooks, skipped = discover_hooks(directory, settings)
     findings += check_hooks(directory, hooks, skipped, settings)
-    findings += (Finding(WARNING, "configuration", config_path, text) for text in settings.warnings)
-    warnings = _policy_warnings(settings, hooks[PREPARE])
-    findings += (Finding(WARNING, "policy", settings.policy.name, text) for text in warnings)
+    findings += (Finding(WARNING, "configuration", config_path, text) for text in settings.warnings())
+    findings += (
+        Finding(WARNING, "policy", settings.policy.name, text)
+        for text in _policy_warnings(settings.policy, hooks[PREPARE])
+    )
     findings += check_host(settings)
     # the role and the reload of the daemon check offline, and a daemon may watch beside another owner
     severity = WARNING if offline else ERROR
@@ -64,12 +66,8 @@ def run_checks(
     return Report(findings)
 
 
-def _policy_warnings(settings: Settings, prepare_hooks: Sequence[Hook]) -> Iterator[str]:
-    policy = settings.policy
-    if not policy.may_approve():
-        yield NO_APPROVAL_WARNING % policy.name
-    elif settings.dry_run:
-        yield "dry_run is set; nothing is approved"
+def _policy_warnings(policy: Policy, prepare_hooks: Sequence[Hook]) -> Iterator[str]:
+    """Yield a sentence for each approval that does not depend on prepare hooks as its rule suggests."""
     if NOW in policy.approval_times() and prepare_hooks:
         yield (
             "the policy has `approve: now` and there are prepare hooks: the approval does not wait for them;"

@@ -16,7 +16,7 @@ from azure_scheduled_events.imds import Imds
 from hook_runner import __version__
 from hook_runner.clock import ServerClock
 from hook_runner.config.listing import changed_keys
-from hook_runner.config.settings import NO_APPROVAL_WARNING, ConfigError
+from hook_runner.config.settings import ConfigError
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
 from hook_runner.imds_health import ImdsHealth
@@ -179,7 +179,7 @@ class Service:
         self._notifier.notify("READY=1")
 
     def _log_warnings(self) -> None:
-        for text in self._configuration.settings.warnings:
+        for text in self._configuration.settings.warnings():
             log.warning(text)
 
     def _log_startup(self) -> None:
@@ -189,8 +189,4 @@ class Service:
         pause = self._runner.records.state.pause
         if pause is not None:
             log.warning("%s; no prepare hook begins, and nothing is approved", pause)
-        if not settings.policy.may_approve():
-            log.warning(NO_APPROVAL_WARNING, settings.policy.name)
         self._log_warnings()
-        if settings.dry_run:
-            log.warning("dry run: hooks run, but nothing is approved")
