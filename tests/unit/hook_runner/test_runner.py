@@ -86,6 +86,18 @@ def rests(runner: Runner, at: list[float]) -> bool:
     return runner.records.maintenance is None
 
 
+def test_configured_environment_may_change_the_usual_variables_but_not_the_events(runs: RunsHarness) -> None:
+    given = runs.folder / "given"
+    hook = runs.hook(f'echo "$PATH $EVENT_ID" >{given}.new; mv {given}.new {given}\n')
+    runner = process(runs, hook, [0.0], str(runs.folder / "run"))
+    environment = {"MARK": runs.mark, "PATH": "/bin:/usr/bin", "EVENT_ID": "no"}
+    runner.reconfigure(runner.host.settings._replace(environment=environment), runner.host.hooks)
+    runner.document_received(EventDocument(1, (event(),), (), sent_at=0.0, sent_by=0.0))
+    runner.tick()
+    wait_until(given.exists, "the hook")
+    assert given.read_text() == "/bin:/usr/bin e1\n"
+
+
 def test_unit_whose_result_the_records_have_is_ended(runs: RunsHarness) -> None:
     hook, at, folder = runs.hook(""), [0.0], str(runs.folder / "run")
 

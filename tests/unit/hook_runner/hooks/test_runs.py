@@ -41,12 +41,6 @@ def test_environment_of_a_hook_has_nothing_of_the_daemon(runs: RunsHarness, monk
     assert found["PATH"].startswith("/usr/local/sbin:") and found["LANG"] == "C.UTF-8"
 
 
-def test_configured_environment_may_change_the_usual_variables_but_not_the_events(runs: RunsHarness) -> None:
-    environment = {"PATH": "/bin:/usr/bin", "EVENT_ID": "no"}
-    result = runs.run(runs.hook('echo "$PATH $EVENT_ID"\n'), variables={"EVENT_ID": "yes"}, environment=environment)
-    assert result.output == "/bin:/usr/bin yes\n"
-
-
 def test_hook_with_a_megabyte_on_stdin_need_not_read_it(runs: RunsHarness) -> None:
     assert runs.run(runs.hook("exit 0\n"), input=b"x" * (1 << 20)).exit_status == 0
     assert runs.run(runs.hook("wc -c\n"), input=b"x" * (1 << 20), number=2).output.strip() == "1048576"

@@ -91,7 +91,7 @@ def test_request_that_failed_is_sent_again(error: ImdsError, not_before: float, 
     assert [at - sent_at[0] for at in sent_at] == moments
 
 
-def test_request_that_succeeds_after_a_refusal_is_the_last_one_also_after_a_reboot() -> None:
+def test_request_that_succeeds_after_a_refusal_is_the_last_one_also_after_a_restart() -> None:
     """T20: other tenants hold the event."""
     vm = Driver()
     vm.seconds(2, event())
@@ -102,9 +102,23 @@ def test_request_that_succeeds_after_a_refusal_is_the_last_one_also_after_a_rebo
     vm.seconds(40, event())
     record = vm.record()
     assert (len(vm.sent), record.approval, record.approval_error, vm.reason()) == (2, ACCEPTED, "", "accepted")
+    for boot in ("boot-1", "boot-2"):
+        vm = vm.restarted(boot)
+        vm.seconds(40, event())
+        assert vm.sent == [], boot
+
+
+def test_accepted_approval_is_not_repeated_by_the_preparation_after_a_reboot() -> None:
+    vm = Driver(DRAIN)
+    vm.seconds(2, event())
+    vm.end_hook()
+    vm.answer()
+    vm.seconds(2, event())
     vm = vm.restarted("boot-2")
-    vm.seconds(40, event())
-    assert vm.sent == []
+    vm.seconds(2, event())
+    vm.end_hook()
+    vm.seconds(2, event())
+    assert (vm.begun, vm.prepared(), vm.sent) == (["prepare/10-drain"], "ok", [])
 
 
 def test_event_that_changes_before_its_approval_is_judged_again() -> None:

@@ -36,6 +36,8 @@ def test_hook_gets_the_event_of_its_run_and_all_events() -> None:
     ]
     record.approval = ACCEPTED
     assert json.loads(input_of(maintenance.runs[0], maintenance, "web-0", NOON)[0])["approved"] is True
+    stdin, variables = input_of(make_run(5, 9, "recover/10-join"), maintenance, "web-0", NOON)
+    assert variables["EVENT_OUTCOME"] == json.loads(stdin)["outcome"] == "completed"
 
 
 def test_run_of_a_maintenance_without_events_has_no_values_of_one() -> None:

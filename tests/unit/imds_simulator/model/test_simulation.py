@@ -360,6 +360,11 @@ def test_speed_divides_durations_and_keeps_not_before_a_whole_second():
     assert document_at(simulation, "vm1", 16)["Events"][0]["DurationInSeconds"] == 9
 
 
+def test_steps_of_one_moment_come_in_their_order():
+    lines = make_simulation(FREEZE).advance_to(T0 + 5000)
+    assert [line.kind for line in lines] == ["scheduled", "started", "impact-start", "impact-end", "finished"]
+
+
 def test_approval_raises_the_incarnation_with_its_knob_only():
     incarnations = []
     for knobs in ({}, {"approve_changes_incarnation": True}):
