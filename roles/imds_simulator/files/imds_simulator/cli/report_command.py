@@ -85,7 +85,7 @@ def write_whole(path: Path, text: str) -> None:
         # a pipe or a terminal, such as /dev/stdout
         target.write_text(text, encoding="utf-8")
         return
-    temporary = target.with_name(f".report-{secrets.token_hex(8)}.tmp")
+    temporary = _temporary_file(target)
     try:
         with open(temporary, "x", encoding="utf-8") as file:
             file.write(text)
@@ -108,5 +108,11 @@ def check_writable(path: Path) -> None:
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if target.is_file() or not target.exists():
-        with tempfile.TemporaryFile(dir=target.parent):
-            pass
+        # on Windows, tempfile repeats for ever in a folder that takes no file
+        temporary = _temporary_file(target)
+        temporary.touch(exist_ok=False)
+        temporary.unlink()
+
+
+def _temporary_file(target: Path) -> Path:
+    return target.with_name(f".report-{secrets.token_hex(8)}.tmp")
