@@ -5,11 +5,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
 from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Callable
 
@@ -51,6 +51,22 @@ def environment_of(endpoint: str, endpoints: Mapping[str, str], control: str, to
     }
 
 
+def _send(process: Process, program: str, to_session: bool, number: int) -> None:
+    """Send a signal to a command, or to all processes of its session."""
+    if process.returncode is not None:
+        return
+    try:
+        if to_session:
+            os.killpg(process.pid, number)
+        else:
+            process.send_signal(number)
+    except ProcessLookupError:
+        pass  # it has ended, although the event loop does not know it yet
+    except (OSError, ValueError) as error:
+        # it has another user; Windows has not every signal
+        print_problem(f"signal {number} cannot be sent to {program}: {error}")
+
+
 async def run_command(start: Start, program: str, signals: asyncio.Queue[int], *, in_own_session: bool = False) -> int:
     """Run the command that ``start`` starts, forward signals to it, and return its exit code, as a shell has it.
 
@@ -63,15 +79,7 @@ async def run_command(start: Start, program: str, signals: asyncio.Queue[int], *
         print_problem(f"cannot run {program}: {error.strerror or error}")
         return 127 if isinstance(error, FileNotFoundError) else 126
 
-    def send(number: int) -> None:
-        if process.returncode is not None:
-            return
-        # it may have ended, although the event loop does not know it yet
-        with contextlib.suppress(ProcessLookupError):
-            if in_own_session:
-                os.killpg(process.pid, number)
-            else:
-                process.send_signal(number)
+    send = partial(_send, process, program, in_own_session)
 
     async def forward() -> None:
         while True:
