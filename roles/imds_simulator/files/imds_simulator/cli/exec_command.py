@@ -8,8 +8,6 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
-from aiohttp import web
-
 from ..namespace.entry import IMDS_ADDRESS, IMDS_PORT
 from ..namespace.outside import entered
 from ..scenario.groups import Address, Vm
@@ -79,7 +77,7 @@ def _inside(command: Sequence[str], simulator: RunningSimulator, vm: Vm, token: 
         async with entered(command, environment, addresses) as (process, sockets):
             for listen_address, sock in zip(served, sockets):
                 await simulator.listeners.serve_also(listen_address, sock)
-            await web.SockSite(simulator.runner, sockets[-1]).start()
+            await simulator.serve_control_also(control, sockets[-1])
         return process
 
     return start
