@@ -54,6 +54,7 @@ class Clock:
         timer = asyncio.get_running_loop().call_later(self._longest_wait(left) if left > 0 else 0, wake_up.set)
         self._waiting.add(wake_up)
         try:
+            await asyncio.sleep(0)  # also if it is set already
             await wake_up.wait()
         finally:
             timer.cancel()
