@@ -189,6 +189,25 @@ def test_hooks_run_in_units_unless_systemd_does_not_run_the_host(
     assert not Systemd(str(runs.folder)).has_units()
 
 
+def test_units_of_other_kinds_do_not_hide_those_of_hooks(runs: RunsHarness) -> None:
+    until_killed(runs, waiting(runs))
+    other = runs.systemd.folder / "units" / "azure-scheduled-events-hook-limits.slice"
+    other.mkdir()
+    (other / "state").write_text(f"Id={other.name}\nActiveState=active\nSubState=active\n")
+    assert adopted(runs)
+    (runs.folder / "go").touch()
+    assert runs.result().exit_status == 0
+
+
+def test_states_of_hooks_that_cannot_be_read_are_not_those_of_none(runs: RunsHarness) -> None:
+    unit = runs.systemd.folder / "units" / UNIT
+    unit.mkdir()
+    (unit / "state").write_text(f"Id={UNIT}\nActiveState=active\n")
+    with pytest.raises(OSError, match="cannot be read"):
+        runs.hook_runs.find_units()
+    unit.rename(unit.with_name("removed"))
+
+
 @pytest.mark.parametrize("what", ["boot", "units"])
 def test_daemon_waits_for_an_answer_of_systemd(runs: RunsHarness, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     until_killed(runs, runs.hook("exit 0\n").path)

@@ -83,8 +83,15 @@ class Systemd:
         return _reason(done) if done.returncode else None
 
     def hook_units(self) -> list[str]:
-        """Return the names of all units of hooks. Raises OSError if systemd does not answer."""
-        found = _states(self._known("show", units.SHOW, "--", units.PREFIX + "*"))
+        """Return the names of all units of hooks. Raises OSError if systemd gives no answer that can be read."""
+        # a slice or a timer of the administrator may have such a name, too
+        done = self._known("show", units.SHOW, "--", units.PREFIX + "*.service")
+        try:
+            found = units.parse_states(done.stdout.decode("utf-8", "replace"))
+        except (KeyError, ValueError) as error:
+            raise OSError(
+                f"systemd: the states of hooks cannot be read: {error!r}; the service is started again"
+            ) from error
         return [name for name, state in found.items() if state.exists]
 
     def state(self, name: str, within: float = 0.0) -> UnitState | None:
