@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -31,6 +33,12 @@ def log() -> Iterator[io.StringIO]:
     log_to(LogHandler(stream))
     set_level("info")
     yield stream
+
+
+def children() -> set[str]:
+    """Return the processes that this one has started."""
+    command = ["pgrep", "--parent", str(os.getpid())]
+    return set(subprocess.run(command, capture_output=True, text=True, check=False).stdout.split())
 
 
 def test_child_inherits_its_three_descriptors_only_and_has_a_session_of_its_own(runs: RunsHarness) -> None:
@@ -83,6 +91,18 @@ def test_child_is_ended_at_its_limit(runs: RunsHarness) -> None:
     now[0] = 30.0
     result = runs.result(hook_runs=hook_runs)
     assert (result.exit_status, result.cause) == (-signal.SIGTERM, Cause.TIME_LIMIT)
+
+
+def test_child_that_cannot_be_started_leaves_no_process(runs: RunsHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(descriptor: int, blocking: bool) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    hook = runs.hook("exit 0\n")
+    monkeypatch.setattr("hook_runner.hooks.children.os.set_blocking", fail)
+    before = children()
+    with pytest.raises(OSError, match="Too many open files"):
+        runs.start(hook)
+    assert children() == before
 
 
 def test_no_run_of_an_earlier_daemon_is_found(runs: RunsHarness) -> None:

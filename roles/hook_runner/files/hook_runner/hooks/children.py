@@ -50,9 +50,10 @@ class ChildRun(Run):
         # it begins before the hook, and learns its process group a moment later
         words, pipe, null = ["/bin/sh", "-c", _GUARD], subprocess.PIPE, subprocess.DEVNULL
         guard = subprocess.Popen(words, 0, stdin=pipe, stdout=null, stderr=null, env={}, start_new_session=True)
-        output, writer = os.pipe()
-        os.set_blocking(output, False)
+        output = -1
         try:
+            output, writer = os.pipe()
+            os.set_blocking(output, False)
             # in memory: there may be no room for a file
             with open(writer, "wb"), open(os.memfd_create("input"), "w+b") as given:
                 given.write(order.input)
@@ -68,7 +69,8 @@ class ChildRun(Run):
                     umask=0o022,
                 )
         except (OSError, ValueError) as error:
-            os.close(output)
+            if output != -1:
+                os.close(output)
             with guard:
                 guard.kill()
             raise OSError(str(error)) from error
