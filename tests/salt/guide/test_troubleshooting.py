@@ -129,6 +129,7 @@ def test_minion_that_stays_prepared_recovers_by_the_runner(site: Site) -> None:
     event_id = site.announce(section, "web2")
     site.here.master.bus.wait(f"salt/azure_events/{event_id}/approved")
     site.azure.simulator.advance(2)
+    site.wait_for_table(event_id, "not before -")  # the engine knows that the event has started
     site.azure.end(event_id)
     site.wait_for_table(event_id, "recover: failed")
     section.see(site.run, 0, 0)
