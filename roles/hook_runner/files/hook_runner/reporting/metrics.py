@@ -25,7 +25,7 @@ from hook_runner.runner import Runner
 
 log = logging.getLogger(__name__)
 
-# seconds between two updates while nothing is counted
+# seconds between two updates while no hook ends
 METRICS_INTERVAL = 15.0
 PREFIX = "azure_scheduled_events_"
 # seconds; hooks take from a moment to a quarter of an hour

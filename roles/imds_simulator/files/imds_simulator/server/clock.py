@@ -63,7 +63,7 @@ class Clock:
 
     def _longest_wait(self, wall_seconds: float) -> float:
         """Return the real seconds after which a coroutine that waits for ``wall_seconds`` looks at the clock again."""
-        # the system clock may be set meanwhile
+        # the system clock may be set during the wait
         return min(wall_seconds, _HOUR)
 
 
