@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from azure_scheduled_events.document import ScheduledEvent
 from hook_runner.records import RECOVER
 from maintenance_world.azure import ADVICE, OWN
-from maintenance_world.evidence import UNKNOWN_TYPE, Evidence
+from maintenance_world.evidence import SEVERITY, UNKNOWN_TYPE, Evidence
 
 if TYPE_CHECKING:
     from maintenance_world.world import World
@@ -93,7 +93,9 @@ class ApprovalChecks:
         """Return why no rule approves the event; "" if one does."""
         plan, seen = self._world.plan, self._seen
         names = seen.names(event.key, seen.read[-2:])
-        if plan.rule.approve not in ("now", "after_prepare") or event.event_type in (UNKNOWN_TYPE, ADVICE):
+        types = {each.event_type for read in seen.read[-2:] for each in read.document.events if each.key == event.key}
+        # one document makes an event more severe, not less: it may come from a backend that lags behind
+        if plan.rule.approve not in ("now", "after_prepare") or event.event_type == UNKNOWN_TYPE or types == {ADVICE}:
             return "no rule approves it"
         if plan.rule.needs_gate and not self._world.is_gate_open:
             return "its gate is closed"
@@ -104,7 +106,7 @@ class ApprovalChecks:
         if turn and not seen.is_lost and not plan.jumps and age < turn * plan.settings.takeover_after:
             return "another VM is the leader"
         needs_success = plan.rule.approve == "after_prepare" and not plan.rule.approves_failed
-        types = {each.event_type for read in seen.read[-2:] for each in read.document.events if each.key == event.key}
+        types = {each for each in types if SEVERITY.get(each, 9) >= SEVERITY[event.event_type]}
         if needs_success and not all(seen.is_prepared(event.key, each) for each in types):
             return f"this VM is not prepared for {sorted(types)}"
         return ""

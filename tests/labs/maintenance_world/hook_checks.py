@@ -185,13 +185,19 @@ class HookChecks:
         seen, second = self._seen, self._world.second
         if event.status != "Scheduled" or event.key in seen.first_started:
             return None
-        recent = [read for read in seen.read if read.second > second - _BEGINS_WITHIN]
-        if any(event.key not in {each.key for each in read.document.events} for read in recent):
-            return None
+        types = {
+            read.second: each.event_type for read in seen.read for each in read.document.events if each.key == event.key
+        }
+        lacked = [read.second for read in seen.read if read.second not in types]
+        if lacked and (lacked[-1] > second - _BEGINS_WITHIN or {*types.values()} != {event.event_type}):
+            return None  # an event that came back keeps a more severe type for a minute
         left = not_before(event) - second
         seconds = left - self._world.plan.settings.margin if left > 0 else 30.0
         for hook in seen.hooks(PREPARE, event.event_type):
             if seen.prepared_by(hook, event.key, event.event_type):
+                is_known = seen.prepared_by(hook, event.key, event.event_type, is_strict=True)
+                if hook.settings.on_failure == "stop" and not is_known:
+                    return None  # the hook may have run again, and failed
                 continue
             has_time = seconds > max(hook.settings.needs, 1.0) + _BEGINS_WITHIN
             if hook.problem is None and has_time and self._is_to_run(hook, event.key):
