@@ -40,7 +40,8 @@ class ImdsHealth:
         self.errors: collections.Counter[str] = collections.Counter()
         self.approvals: collections.Counter[str] = collections.Counter()
         self.incomplete_since: datetime | None = None
-        self._kind = ""
+        # of the present outage
+        self._kinds: set[str] = set()
         self._alarmed = False
         self._nameless = ""
         self._warned: tuple[str, ...] = ()
@@ -62,7 +63,8 @@ class ImdsHealth:
         elif self.last_good is None:
             log.info("IMDS answers: %s events", len(document.events))
         self.last_good = now
-        self.error, self.failing_since, self._kind, self._alarmed = "", None, "", False
+        self.error, self.failing_since, self._alarmed = "", None, False
+        self._kinds.clear()
         for warning in document.warnings:
             if warning not in self._warned:
                 log.warning("IMDS: the document has an error: %s", warning)
@@ -76,16 +78,15 @@ class ImdsHealth:
     def poll_failed(self, error: ImdsError, outage: bool, now: datetime) -> None:
         """Record a failed poll; ``outage``: whether it is worth an alarm.
 
-        The log gets a warning when the kind of the error changes, and one error in each outage, once polls have
-        failed for 60 s.
+        The log gets in each outage one warning for each kind of error, and one error once polls have failed for 60 s.
         """
         kind = kind_of(error)
         self.errors[kind] += 1
         self.error = str(error)
         if self.failing_since is None:
             self.failing_since = now
-        if kind != self._kind:
-            self._kind = kind
+        if kind not in self._kinds:
+            self._kinds.add(kind)
             log.warning(
                 "IMDS gives no good answer; events keep their state: %s",
                 error,
