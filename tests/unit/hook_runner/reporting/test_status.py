@@ -83,7 +83,6 @@ def test_data_have_the_members_of_the_contract(tmp_path: Path) -> None:
         "lacks_events": False,
         "not_recovered": [],
         "next_attempt": None,
-        "given_up_by": None,
         "hooks": [
             {
                 "stage": "prepare",

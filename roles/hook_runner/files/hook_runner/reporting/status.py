@@ -105,7 +105,6 @@ def _maintenance(runner: Runner) -> Json | None:
         "lacks_events": maintenance.may_lack_events,
         "not_recovered": list(failed),
         "next_attempt": min(failed.values(), default=None),
-        "given_up_by": escape_surrogates(maintenance.given_up_by) or None,
         "hooks": [run_data(run, ids) for run in maintenance.runs],
     }
 
