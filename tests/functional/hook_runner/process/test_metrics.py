@@ -134,6 +134,10 @@ def test_http_server_has_the_figures_of_the_daemon(azure: Azure, vm: DaemonProce
     vm.wait(lambda: served().get(run) == 1)
     vm.wait(lambda: served().get(("events", (("affects_this_vm", "true"), ("type", "Reboot")))) == 1)
     assert not list(vm.harness.folder.glob("*.prom"))
+    names = {PREFIX + name for name, _labels in served()}
+    query = "&".join(f"name[]={name}" for name in names)
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics?{query}", timeout=30) as answer:
+        assert {PREFIX + name for name, _labels in parse(answer.read().decode())} == names
 
 
 def connections_accepted(vm: DaemonProcess, port: int) -> int:

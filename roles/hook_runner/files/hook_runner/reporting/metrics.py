@@ -47,7 +47,8 @@ class Metrics:
 
         self._path = path
         self._client: Any = prometheus_client
-        self._registry = prometheus_client.CollectorRegistry()
+        # a request for single metrics needs the names of those that `collect` returns when it is registered
+        self._registry = prometheus_client.CollectorRegistry(auto_describe=True)
         labels = ("stage", "hook")
         self._durations = prometheus_client.Histogram(
             PREFIX + "hook_duration_seconds", "How long hooks ran", labels, registry=self._registry, buckets=BUCKETS
@@ -62,7 +63,6 @@ class Metrics:
         )
         # all other metrics, as they were at the latest update
         self._state: list[Any] = []
-        self._registry.register(self)
         self._updated_at = float("-inf")
         self._error = ""
 
@@ -90,7 +90,9 @@ class Metrics:
         error = ""
         try:
             self._begin_at_zero(runner.host.hooks)
-            self._state = list(self._state_of(runner))
+            is_first, self._state = not self._state, list(self._state_of(runner))
+            if is_first:
+                self._registry.register(self)
             if self._path:
                 # node_exporter is another user
                 durable_file.write(self._path, self._client.generate_latest(self._registry), mode=0o644)
@@ -134,9 +136,8 @@ class Metrics:
         for phase in PHASES:
             phases.add_metric((phase,), phase == present)
         yield phases
-        if health.last_good is not None:
-            text, at = "When IMDS gave its last good answer, in Unix time", health.last_good.timestamp()
-            yield gauge(PREFIX + "last_good_poll_timestamp_seconds", text, at)
+        text, at = "When IMDS gave its last good answer, in Unix time", health.last_good
+        yield gauge(PREFIX + "last_good_poll_timestamp_seconds", text, None if at is None else at.timestamp())
         yield gauge(PREFIX + "imds_ok", "1 while the latest poll brought a good answer", health.is_ok)
         errors = counter(PREFIX + "imds_errors", "Polls without a good answer", labels=("kind",))
         for kind in sorted({*ERRORS, *health.errors}):
