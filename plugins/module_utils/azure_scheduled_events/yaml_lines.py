@@ -56,7 +56,10 @@ def load_with_lines(text: str, name: str, kind: str) -> tuple[Any, SourceLocatio
     except ImportError as error:
         raise ValueError(f"{kind} {name}: the Python library PyYAML is not installed on this host") from error
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        try:
+            node = yaml.compose(text, Loader=yaml.SafeLoader)
+        except (ValueError, OverflowError):  # of chr(), which PyYAML calls for an escape
+            raise ValueError(f"{name}: not YAML: an escape such as \\UFFFFFFFF is not a character") from None
         reader = _NodeReader(name, yaml.SafeLoader(""))
         data = None if node is None else reader.read(node, ())
         return data, SourceLocation(name, reader.lines)

@@ -62,6 +62,7 @@ def test_a_file_is_read(tmp_path):
         ("rules:\n- ? [a, b]\n  : 1\n", "p.yml:2: a key has to be a scalar"),
         ("rules:\n- when: {api_version_min: 2019-08-01}\n  approve: nou\n", "p.yml:3"),
         ("text: \x00", "p.yml"),
+        (r'text: "\UFFFFFFFF"', "p.yml: not YAML: an escape"),
         (
             "rules:\n- when: &all {type: Freeze}\n- when: *all\n",
             "p.yml:2: an alias refers to this value; write the value out",
