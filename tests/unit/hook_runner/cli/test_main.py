@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -45,11 +46,23 @@ def test_request_without_an_answer_fails(config: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().err.count("closed the connection before the end of its answer") == attempts
 
 
+def status(config: Path, *options: str, stdout: IO[bytes]) -> tuple[int, bytes]:
+    """Run status; return the exit status and standard error."""
+    command = [sys.executable, "-m", "hook_runner", "status", "--config", str(config), *options]
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": PYTHONPATH}
+    done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, env=environment, check=False)
+    return done.returncode, done.stderr
+
+
 def test_reader_that_has_ended_does_not_change_the_exit_status(config: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "hook_runner", "status", "--config", str(config)]
     with contextlib.closing(os.fdopen(writer, "wb")) as output:
-        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": PYTHONPATH}
-        done = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, env=environment, check=False)
-    assert (done.returncode, done.stderr) == (3, b"")
+        assert status(config, stdout=output) == (3, b"")
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_output_on_a_full_disk_is_an_error(config: Path, options: tuple[str, ...]) -> None:
+    with open("/dev/full", "wb") as output:
+        code, errors = status(config, *options, stdout=output)
+    assert code == 1 and errors == b"azure-scheduled-events: the output cannot be written: No space left on device\n"

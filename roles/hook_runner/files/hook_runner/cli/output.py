@@ -32,13 +32,19 @@ class CommandError(Exception):
 
 
 def print_result(result: Result, as_json: bool) -> int:
-    """Print a result and return its status. Characters that the locale cannot encode are escaped."""
+    """Print a result and return its status. Characters that the locale cannot encode are escaped.
+
+    An output that cannot be written is a problem, unless its reader has ended.
+    """
     encoding = sys.stdout.encoding or "ascii"
     shown = json.dumps(result.data, indent=2) if as_json else result.text
     try:
         print(shown.encode(encoding, "backslashreplace").decode(encoding), flush=True)
-    except BrokenPipeError:  # the reader has ended; Python flushes once more at its end
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes once more at its end
+        if not isinstance(error, BrokenPipeError):
+            print_error(f"the output cannot be written: {error.strerror}")
+            return PROBLEM
     return result.status
 
 
