@@ -104,8 +104,8 @@ class ImdsHealth:
         self.approvals[ACCEPTED if error is None else kind_of(error)] += 1
 
     def name_unavailable(self, reason: str) -> None:
-        """Record that IMDS did not return this VM's name."""
-        if reason != self._nameless:
+        """Record that IMDS did not return this VM's name; the log gets each new reason, except in an outage."""
+        if reason != self._nameless and not self.error:
             self._nameless = reason
             text = (
                 "this VM's resource name is not known yet: the daemon does nothing about new events, and requests"
