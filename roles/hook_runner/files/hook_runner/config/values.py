@@ -8,9 +8,10 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+from functools import partial
 from typing import Any
 
-from azure_scheduled_events.options import check_key
+from azure_scheduled_events.options import check_key, parse_integer, parse_option
 from hook_runner.records import STAGES
 
 # characters that sort equally in every locale and need no quotes
@@ -64,8 +65,7 @@ def loopback_address(value: Any) -> str:
         raise ValueError(f"expected an address and a port such as 127.0.0.1:9758, not {value!r}") from None
     if not address.is_loopback:
         raise ValueError(f"{host} is not an address of the loopback interface; use 127.0.0.1 or [::1]")
-    if not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ValueError(f"expected a port from 1 to 65535, not {port!r}")
+    parse_option("port", port, partial(parse_integer, least=1, most=65535))
     return str(value)
 
 
