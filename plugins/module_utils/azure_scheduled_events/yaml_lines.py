@@ -40,7 +40,7 @@ def read_text(path: str, kind: str) -> str:
         with open(path, encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{kind} {path} cannot be read: {error}") from error
+        raise ValueError(f"{kind} {path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 def load_with_lines(text: str, name: str, kind: str) -> tuple[Any, SourceLocation]:

@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     history.add_argument(
         "--others",
         action="store_true",
-        help="show only the events that belong to no maintenance, such as those of other VMs",
+        help="show only the past events that belong to no maintenance, such as those of other VMs",
     )
     amount = history.add_mutually_exclusive_group()
     amount.add_argument(
@@ -109,7 +109,7 @@ def parser() -> argparse.ArgumentParser:
         "--notice",
         type=argument(parse_seconds),
         default=900.0,
-        metavar="SECONDS",
+        metavar="DURATION",
         help="time until the event may start (default: 15m)",
     )
 
