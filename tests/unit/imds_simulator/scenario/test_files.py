@@ -168,6 +168,7 @@ kind: status, status: 99 | .status: 99 is not a whole number from 200 to 599
 kind: trickle, bytes_per_second: 0 | .bytes_per_second: 0 is not a finite number above 0
 kind: date-skew, skew: fast | .skew: 'fast' is not a duration that may begin with a minus sign
 kind: gone, to: 5, for: 5 | .for: give either to or for
+kind: body, body: a, body_base64: YQ== | .body_base64: give either body or body_base64, not both
 kind: gone, from: 6, to: 5 | .to: the fault ends before it begins
 kind: gone, from: 2126-01-02T12:00:00Z, to: 2126-01-01T12:00:00Z | .to: the fault ends before it begins
 kind: gone, from: 1m, to: 2126-01-31T12:00:00Z | .to: from and to are a duration and a time

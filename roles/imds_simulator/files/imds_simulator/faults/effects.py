@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
 from ..http_reply import Reply
-from ..keys import key
+from ..keys import Found, key
 from ..times import http_date
 from ..value_types import BASE64, BODY, DURATION, HEADER_VALUE, HEADERS, SIGNED_DURATION, integer, number, one_of
 from .exchange import Exchange
@@ -62,6 +62,11 @@ class Status(Effect):
     retry_after_format: str = key(
         one_of("seconds", "date"), "seconds or date: the form of Retry-After", default="seconds"
     )
+
+    def check(self) -> Found:
+        """Yield the problem of two bodies."""
+        if self.body is not None and self.body_base64 is not None:
+            yield ("body_base64",), "give either body or body_base64, not both"
 
     async def answer(self, exchange: Exchange) -> None:
         answer = exchange.error(self.status)
