@@ -149,3 +149,19 @@ def test_follow_ends_with_the_simulator(sim, follow):
     out, err = follow.communicate(timeout=60)
     assert (follow.returncode, out, err.count("\n")) == (1, "", 1)
     assert f"no control API at {sim.control}" in err
+
+
+def test_follow_prints_the_whole_log_of_a_simulator_that_was_started_again(sim, follow, start_process):
+    sim.post("/notes", {"vm": "vm1", "what": "recovered"})
+    assert without_time(follow.stdout.readline()) == "vm1 note recovered"
+    # between two questions
+    follow.send_signal(signal.SIGSTOP)
+    sim.stop()
+    again = start_process({"groups": PAIR}, control=sim.control.partition("//")[2])
+    for vm in ("vm2", "vm1"):
+        again.post("/notes", {"vm": vm, "what": "recovered"})
+    follow.send_signal(signal.SIGCONT)
+    assert without_time(follow.stdout.readline()) == "vm2 note recovered"
+    again.stop()
+    _out, err = follow.communicate(timeout=60)
+    assert "imds_simulator: the simulator was started again; its log begins again\n" in err

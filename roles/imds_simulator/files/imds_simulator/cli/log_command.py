@@ -42,10 +42,14 @@ in a row to one VM are one line.
 def main(arguments: Sequence[str]) -> int:
     """Run the verb with ``arguments`` and return 0, also after Ctrl-C."""
     options = parse(_COMMAND, arguments)
-    line = request = 0
+    line, request, of_run = 0, 0, None
     try:
         while True:
             run = get_state(options, f"?after_line={line}&after_request={request}")
+            if of_run not in (None, run["run"]):
+                print_problem("the simulator was started again; its log begins again")
+                line, request, of_run = 0, 0, None
+                continue
             lines = run["last_line"] - line - len(run["lines"])
             requests = run["last_request"] - request - sum(each["count"] for each in run["answers"])
             if lines or requests:
@@ -55,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
             if not options.follow:
                 return 0
             sys.stdout.flush()
-            line, request = run["last_line"], run["last_request"]
+            line, request, of_run = run["last_line"], run["last_request"], run["run"]
             time.sleep(_INTERVAL)
     except KeyboardInterrupt:
         return 0
