@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -75,6 +76,15 @@ def test_exit_code_of_a_command_is_that_of_a_shell(verb, command, code, problem,
     environment = {**simulator_process.environment(), "IMDS_SIMULATOR_CONTROL": sim.control}
     done = simulator_process.run(*verb, "--", *command, env=environment)
     assert (done.returncode, done.stderr) == (code, problem)
+
+
+def test_exec_raises_the_limit_of_open_files_for_many_vms():
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    done = simulator_process.run(
+        *("exec", "--quiet", "--vms", "100", "--", "true"),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard)),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def start(*words, **options):

@@ -156,7 +156,9 @@ def test_address_without_a_free_descriptor_is_named():
     # poll(2) of a thread of another test accepts no more descriptors than the limit
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
     try:
-        with pytest.raises(CannotListen, match="cannot listen on 127.0.0.1:0: Too many open files"):
+        with pytest.raises(
+            CannotListen, match="cannot listen on 127.0.0.1:0: Too many open files; each VM needs .* raise the hard"
+        ):
             bind(Address("127.0.0.1", 0))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)

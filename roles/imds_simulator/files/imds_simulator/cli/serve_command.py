@@ -114,7 +114,6 @@ def _with_sources(scenario: Scenario, sources: Mapping[str, str]) -> Scenario:
 
 def serve(options: SimpleNamespace) -> int:
     """Serve until SIGTERM, SIGINT or SIGHUP and return the exit code."""
-    _allow_many_connections()
     return run(options, _until_signal, discard if options.quiet else print_out)
 
 
@@ -141,6 +140,7 @@ def run(options: SimpleNamespace, work: Work, log: Callable[[str], None]) -> int
 
     ``log`` prints a line of the simulator's log.
     """
+    _allow_many_connections()
     start_writing()
     try:
         return asyncio.run(_run(server_options(options), options.report, work, log))
@@ -185,7 +185,7 @@ def signal_queue() -> asyncio.Queue[int]:
 
 
 def _allow_many_connections() -> None:
-    """Raise the limit of open files: a thousand VMs keep more than 1,024 connections open."""
+    """Raise the limit of open files: a thousand VMs keep more than 1,024 sockets and connections open."""
     if sys.platform == "win32":
         return
     import resource

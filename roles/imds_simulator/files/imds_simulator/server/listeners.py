@@ -186,6 +186,10 @@ def bind_advice(address: Address, code: int | None) -> str:
             f"; find the program that uses port {address.port}: ss -ltnp 'sport = :{address.port}'; or choose another "
             "port, 0 for any free one"
         )
+    if code == errno.EMFILE:
+        return (
+            "; each VM needs open files; raise the hard limit (ulimit -Hn; LimitNOFILE= of a service), or use fewer VMs"
+        )
     return ""
 
 
