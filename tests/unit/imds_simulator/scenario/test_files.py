@@ -306,6 +306,21 @@ def test_damaged_scenario_has_a_line_for_each_problem(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("localhost:8931", "127.0.0.1:8931"),
+        ("0.0.0.0:8931", "10.0.0.1:8931"),
+        ("10.0.0.1:8931", "[::]:8931"),
+        ("[::1]:8931", "[0:0:0:0:0:0:0:1]:8931"),
+    ],
+)
+def test_two_forms_of_one_address_are_refused(first: str, second: str) -> None:
+    vms = f"{{vm1: {{listen: '{first}'}}, vm2: {{listen: '{second}'}}, vm3: {{listen: '127.0.0.2:8932'}}}}"
+    problem = f"f.yaml:1: groups.web.vms.vm2.listen: vm1 has the address {first} already"
+    assert errors(f"groups: {{web: {{kind: availability_set, vms: {vms}}}}}\n") == [problem]
+
+
+@pytest.mark.parametrize(
     ("written", "meant"), [("0:0:0:0:0:0:0:1", "::1"), ("::FFFF:10.0.0.1", "10.0.0.1"), ("10.0.0.1", "10.0.0.1")]
 )
 def test_source_address_is_canonical(written: str, meant: str) -> None:

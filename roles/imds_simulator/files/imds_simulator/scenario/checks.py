@@ -11,7 +11,7 @@ from ..faults.fault import ROUTES, Fault
 from ..keys import Found, Path, dotted
 from ..suggestions import suggestion, unknown
 from ..times import Moment, When, iso
-from .groups import Group, Vm
+from .groups import Group, Vm, colliding
 from .plans import EventPlan, Scenario
 
 # seconds: a caller that names the present time, in whole minutes too, means now
@@ -84,14 +84,14 @@ def past_moments(now: float, times: Mapping[Path, When]) -> Found:
 
 def address_problems(groups: Iterable[Group]) -> Found:
     """Yield the addresses that two VMs have."""
+    vms = [vm for group in groups for vm in group.vms]
+    for vm, other in colliding((vm.listen, vm) for vm in vms if vm.listen):
+        yield ("groups", vm.group, "vms", vm.name, "listen"), f"{other.name} has the address {other.listen} already"
     taken: dict[str, str] = {}
-    for vm in (vm for group in groups for vm in group.vms):
-        for name, address in (("listen", vm.listen), ("source", vm.source)):
-            if address is None or str(address).endswith(":0"):
-                continue
-            other = taken.setdefault(str(address), vm.name)
-            if other != vm.name:
-                yield ("groups", vm.group, "vms", vm.name, name), f"{other} has the address {address} already"
+    for vm in (vm for vm in vms if vm.source):
+        first = taken.setdefault(vm.source or "", vm.name)
+        if first != vm.name:
+            yield ("groups", vm.group, "vms", vm.name, "source"), f"{first} has the address {vm.source} already"
 
 
 def _unknown(path: Path, what: str, names: Iterable[str], known: Collection[str]) -> Found:

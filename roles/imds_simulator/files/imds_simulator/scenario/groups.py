@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import ipaddress
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..keys import Found, Path, Problems, Type, from_path, key, mapping_of, scalar
 from ..value_types import BOOLEAN, JSON_OBJECT, NAME, NAMES, integer, one_of, text
 
+# a server at one of these has the port at all addresses
+_ANY_HOST = ("0.0.0.0", "::")
+_Owner = TypeVar("_Owner")
 KINDS = ("standalone", "availability_set", "scale_set", "cloud_service")
 
 
@@ -35,6 +38,27 @@ def parse_address(text: str) -> Address:
     if not colon or not host or "/" in host or not is_port:
         raise ValueError(f"{text!r} is not HOST:PORT")
     return Address(host, int(port))
+
+
+def colliding(used: Iterable[tuple[Address, _Owner]]) -> Iterator[tuple[_Owner, _Owner]]:
+    """Yield the owners of two addresses of ``used`` at which no two servers can listen, the later owner first.
+
+    Names are not looked up, except localhost.
+    """
+    by_port: dict[int, dict[str, _Owner]] = {}
+    for address, owner in used:
+        if not address.port:
+            continue
+        try:
+            host = "127.0.0.1" if address.host == "localhost" else source_address(address.host)
+        except ValueError:
+            host = address.host
+        taken = by_port.setdefault(address.port, {})
+        for same in taken if host in _ANY_HOST else (host, *_ANY_HOST):
+            if same in taken:
+                yield owner, taken[same]
+                break
+        taken.setdefault(host, owner)
 
 
 def source_address(text: str) -> str:

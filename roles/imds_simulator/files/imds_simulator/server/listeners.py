@@ -15,7 +15,7 @@ from typing import NamedTuple
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
-from ..scenario.groups import Address, Vm
+from ..scenario.groups import Address, Vm, colliding
 from .engine import Engine
 from .imds_handler import ImdsHandler
 
@@ -59,13 +59,9 @@ def listen_addresses(vms: Iterable[Vm], listen: Address) -> list[ListenAddress]:
 
 def conflict(listen: Iterable[ListenAddress], control: Address) -> str:
     """Return the address that the simulator would need twice, and what for; an empty text if there is none."""
-    taken: dict[int, list[tuple[str, str]]] = {control.port: [(control.host, "--control")]}
-    for address, (vm, *_others), _sole_vm in listen:
-        same_port = taken.setdefault(address.port, [])
-        for host, owner in same_port if address.port else ():
-            if host == address.host or {host, address.host} & {"0.0.0.0", "::"}:
-                return f"{address} is the address of {vm} and of {owner}"
-        same_port.append((address.host, vm))
+    used = (ListenAddress(control, ("--control",), None), *listen)
+    for each, other in colliding((each.address, each) for each in used):
+        return f"{each.address} is the address of {each.vms[0]} and of {other.vms[0]}"
     return ""
 
 
