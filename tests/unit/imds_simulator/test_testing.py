@@ -56,6 +56,14 @@ from imds_simulator.testing import Simulator
 with Simulator() as imds:
     print(imds.schedule(type="Freeze", resources=["vm1"])["status"])
 """
+# the command line without the module; the program has imported all others that need it
+WITHOUT_FCNTL = """
+import asyncio, subprocess, sys, tempfile
+import aiohttp.web, click, yaml
+sys.modules["fcntl"] = None
+from imds_simulator.__main__ import main
+sys.exit(main())
+"""
 
 
 def test_scenario_is_read_from_each_form(tmp_path):
@@ -156,3 +164,20 @@ def test_wrong_marker_is_an_error_of_one_line(pytester):
 def test_it_starts_without_pytest_and_without_modules_that_windows_lacks():
     command = [sys.executable, "-c", ELSEWHERE]
     assert subprocess.check_output(command, env=simulator_process.environment()) == b"Scheduled\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["record", "--output", "new"], f"record: not on {sys.platform}; use Linux, or WSL on Windows"),
+        (["join", "--vm", "vm1", "--", "true"], f"join: not on {sys.platform}; use Linux, or WSL on Windows"),
+        # a recording can be replayed everywhere
+        (["replay", "new"], "new: No such file or directory; name a file that 'record' wrote"),
+    ],
+)
+def test_verb_that_needs_linux_says_so(words, problem, tmp_path):
+    command = [sys.executable, "-c", WITHOUT_FCNTL, *words]
+    environment = simulator_process.environment()
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, f"imds_simulator: {problem}")
+    assert not any(tmp_path.iterdir())

@@ -27,6 +27,9 @@ def _run(argv: Sequence[str]) -> int:
         library = (error.name or "").partition(".")[0]
         if library in ("", __package__):
             raise
+        if library == "fcntl":
+            print(f"{program_name()}: {argv[0]}: not on {sys.platform}; use Linux, or WSL on Windows", file=sys.stderr)
+            return 2
         print(
             f"{program_name()}: {sys.executable}: there is no library {library}; install {_LIBRARIES}", file=sys.stderr
         )

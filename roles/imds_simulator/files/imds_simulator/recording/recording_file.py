@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import secrets
 from collections.abc import Iterator
@@ -52,6 +51,9 @@ def open_recording(file: Path) -> Iterator[RecordingFile]:
         Unusable: the file is not a recording, another process writes it, its key is missing, or it cannot be opened.
         OSError: the first line cannot be written.
     """
+    # not on Windows, where a recording can be replayed
+    import fcntl
+
     with contextlib.ExitStack() as stack:
         try:
             if file.exists() and not file.is_file():
