@@ -61,6 +61,7 @@ def answers(tmp_path: Path) -> Answers:
         (0, EVENTS.replace("2020-07-01", "1999-01-01"), {}, 400, b'{"error":"Bad request"}'),
         (0, INSTANCE, {}, 200, b'{"compute":{"name":"db1"}}'),
         (0, NAME, {}, 200, b"db1"),
+        (0, NAME.replace("2021-02-01", "2019-06-01"), {}, 200, b"db1"),
         # the only version that needs no header
         (65, PREVIEW, {"headers": {}}, 200, b'{"DocumentIncarnation":1,"Events":[]}'),
         # requests that the recording lacks
