@@ -56,11 +56,12 @@ from imds_simulator.testing import Simulator
 with Simulator() as imds:
     print(imds.schedule(type="Freeze", resources=["vm1"])["status"])
 """
-# the command line without the module; the program has imported all others that need it
-WITHOUT_FCNTL = """
+# the command line elsewhere; the program has imported all others that need it
+NOT_ON_LINUX = """
 import asyncio, subprocess, sys, tempfile
 import aiohttp.web, click, yaml
 sys.modules["fcntl"] = None
+sys.platform = "darwin"
 from imds_simulator.__main__ import main
 sys.exit(main())
 """
@@ -169,14 +170,18 @@ def test_it_starts_without_pytest_and_without_modules_that_windows_lacks():
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["record", "--output", "new"], f"record: not on {sys.platform}; use Linux, or WSL on Windows"),
-        (["join", "--vm", "vm1", "--", "true"], f"join: not on {sys.platform}; use Linux, or WSL on Windows"),
+        (["record", "--output", "new"], "record: not on darwin; use Linux, or WSL on Windows"),
+        (["join", "--vm", "vm1", "--", "true"], "join: not on darwin; use Linux, or WSL on Windows"),
+        (
+            ["exec", "--quiet", "--imds-address", "--", "true"],
+            "169.254.169.254: only Linux has network namespaces; run exec without --imds-address",
+        ),
         # a recording can be replayed everywhere
         (["replay", "new"], "new: No such file or directory; name a file that 'record' wrote"),
     ],
 )
 def test_verb_that_needs_linux_says_so(words, problem, tmp_path):
-    command = [sys.executable, "-c", WITHOUT_FCNTL, *words]
+    command = [sys.executable, "-c", NOT_ON_LINUX, *words]
     environment = simulator_process.environment()
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.splitlines()[-1]) == (2, f"imds_simulator: {problem}")

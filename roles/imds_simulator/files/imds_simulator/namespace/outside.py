@@ -53,6 +53,8 @@ async def entered(
         CannotEnter: there is no such namespace.
         OSError: the command cannot be executed.
     """
+    if sys.platform != "linux":
+        raise CannotEnter(f"{IMDS_ADDRESS}: only Linux has network namespaces; run exec without --imds-address")
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with here:
         with there:
