@@ -76,6 +76,9 @@ def test_every_wrong_member_of_a_request_is_named(sim):
         problems = re.split(r"; (?=\w+(?:\[\d\])?: )", expect_error(400, sim.post, path, body))
         named = [each.partition(":")[0].partition("[")[0] for each in problems]
         assert {*named} == {*body} - {"kind"}, path
+    body = {"kind": "gonne", "status": 99, "body_base64": "?", "delay": "soon"}
+    found = re.findall(r"(?:^|; )(\w+): ", expect_error(400, sim.post, "/faults", body))
+    assert found == ["kind", "status", "body_base64", "delay"]
 
 
 def test_approve_as_control_plane_other_tenants_or_vm(sim):

@@ -123,6 +123,9 @@ def _read(data: Any, path: Path, problems: Problems) -> Fault | None:
     for key in data:
         if key not in _KNOWN:
             problems.add((*path, key), f"unknown key{suggestion(key, _KNOWN) or '; known keys: ' + ', '.join(_KNOWN)}")
+        elif name is None and key in OPTIONS:
+            # which kind is meant is not known, but what each option takes
+            OPTIONS[key].type.read(data[key], (*path, key), problems)
         elif name is not None and key not in ("kind", *kind.window_keys, *kind.options):
             takes = ", ".join(kind.options or kind.window_keys)
             problems.add((*path, key), f"fault {name} does not take {key} (it takes {takes})")
