@@ -77,6 +77,11 @@ def test_a_state_that_can_no_longer_come_ends_at_once(sim, event, call, action, 
     assert call("wait", event, "--until", until) == (1, "", f"imds_simulator: event {event}: {problem}\n")
 
 
+@pytest.mark.parametrize("verb", ["wait", "approve"])
+def test_an_empty_name_such_as_an_unset_variable_is_refused(verb, call):
+    assert call(verb, "") == (2, "", "imds_simulator: EVENT: '' is not text of at least one character\n")
+
+
 def test_a_name_with_control_characters_does_not_reach_the_terminal(sim, call):
     name, shown = "odd\x1b[2J", "odd\\x1b[2J"
     sim.post("/events", {**REBOOT, "name": name})

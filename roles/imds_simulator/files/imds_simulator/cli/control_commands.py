@@ -16,11 +16,11 @@ from ..faults.fault import Window
 from ..faults.kinds import KINDS
 from ..keys import keys_of
 from ..scenario.plans import Change, EventPlan, IncarnationStep
-from ..value_types import one_of
+from ..value_types import NAME, one_of
 from .control_client import Call, send
 from .options import control_options
 from .output import fail, print_problem
-from .parsing import Command, option, parse, typed
+from .parsing import Command, Parsed, option, parse, typed
 
 
 class Verb(NamedTuple):
@@ -99,7 +99,7 @@ def _argument(name: str, metavar: str, **more: Any) -> click.Argument:
     return click.Argument([name], metavar=metavar, **more)
 
 
-EVENT = _argument("event", "EVENT")
+EVENT = _argument("event", "EVENT", type=Parsed(typed(NAME)))
 _GROUP = _argument("group", "GROUP")
 _FAILURES = one_of("Reboot", "Redeploy")
 _WHO = option("as", "WHO", "control-plane (default), other-tenants, arm, or a VM of the group", default="control-plane")
