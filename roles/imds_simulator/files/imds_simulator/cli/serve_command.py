@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import ipaddress
 import signal
 import sys
 import time
@@ -86,12 +85,7 @@ def _check_addresses(options: SimpleNamespace, scenario: Scenario) -> None:
 
 def is_loopback(address: Address) -> bool:
     """Return True if only this machine can connect to ``address``."""
-    if address.host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(address.host).is_loopback
-    except ValueError:
-        return False
+    return address.ip is not None and address.ip.is_loopback
 
 
 def _with_sources(scenario: Scenario, sources: Mapping[str, str]) -> Scenario:

@@ -11,7 +11,6 @@ Clients that are not browsers send neither Origin nor Sec-Fetch-Site.
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import socket
 from collections.abc import Awaitable
 from typing import Callable
@@ -19,6 +18,7 @@ from typing import Callable
 from aiohttp import web
 
 from ..http_reply import bearer_token
+from ..scenario.groups import Address
 from ..server.arm_handler import PREFIX as ARM_PREFIX
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -63,7 +63,7 @@ class Access:
         if self.token or host is None:
             return
         name = _host_name(host)
-        if not _is_address(name) and name not in self._names and not name.endswith(".localhost"):
+        if Address(name, 0).ip is None and name not in self._names and not name.endswith(".localhost"):
             raise web.HTTPForbidden(
                 reason="Host: this name is not known to the simulator; use its address, or set --control-token"
             )
@@ -87,11 +87,3 @@ def _host_name(header: str) -> str:
     if header.startswith("["):
         return header[1:].partition("]")[0].lower()
     return header.partition(":")[0].rstrip(".").lower()
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True

@@ -29,6 +29,14 @@ class Address(NamedTuple):
     def __str__(self) -> str:
         return f"{(f'[{self.host}]' if ':' in self.host else self.host)}:{self.port}"
 
+    @property
+    def ip(self) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+        """The host as an IP address; None for a name other than localhost, which is not looked up."""
+        try:
+            return ipaddress.ip_address(source_address("127.0.0.1" if self.host == "localhost" else self.host))
+        except ValueError:
+            return None
+
 
 def parse_address(text: str) -> Address:
     """Parse ``HOST:PORT`` (``[::1]:80`` for IPv6); raise ValueError for any other text."""
@@ -41,18 +49,12 @@ def parse_address(text: str) -> Address:
 
 
 def colliding(used: Iterable[tuple[Address, _Owner]]) -> Iterator[tuple[_Owner, _Owner]]:
-    """Yield the owners of two addresses of ``used`` at which no two servers can listen, the later owner first.
-
-    Names are not looked up, except localhost.
-    """
+    """Yield the owners of two addresses of ``used`` at which no two servers can listen, the later owner first."""
     by_port: dict[int, dict[str, _Owner]] = {}
     for address, owner in used:
         if not address.port:
             continue
-        try:
-            host = "127.0.0.1" if address.host == "localhost" else source_address(address.host)
-        except ValueError:
-            host = address.host
+        host = str(address.ip or address.host)
         taken = by_port.setdefault(address.port, {})
         for same in taken if host in _ANY_HOST else (host, *_ANY_HOST):
             if same in taken:
