@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from .cli.output import program_name, survive_closed_output
+from .cli.output import fail, survive_closed_output
 
 _LIBRARIES = "aiohttp, click and PyYAML"
 
@@ -28,12 +28,8 @@ def _run(argv: Sequence[str]) -> int:
         if library in ("", __package__):
             raise
         if library == "fcntl":
-            print(f"{program_name()}: {argv[0]}: not on {sys.platform}; use Linux, or WSL on Windows", file=sys.stderr)
-            return 2
-        print(
-            f"{program_name()}: {sys.executable}: there is no library {library}; install {_LIBRARIES}", file=sys.stderr
-        )
-        return 2
+            fail(f"{argv[0]}: not on {sys.platform}; use Linux, or WSL on Windows")
+        fail(f"{sys.executable}: there is no library {library}; install {_LIBRARIES}")
 
 
 if __name__ == "__main__":
