@@ -70,8 +70,3 @@ INSTANCE_VERSIONS = (
     "2024-07-17",
     "2025-04-07",
 )
-
-
-def newest(versions: tuple[str, ...]) -> list[str]:
-    """Return the three newest of ``versions``, newest first, as in a version error (reference 1.6)."""
-    return sorted(versions, reverse=True)[:3]

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
-from ..api_versions import INSTANCE_VERSIONS, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS, newest
+from ..api_versions import INSTANCE_VERSIONS, PREVIEW_VERSION, SCHEDULED_EVENTS_VERSIONS
 from ..http_reply import Reply
 from ..scenario.answers import Answer
 from ..scenario.knobs import Knobs
@@ -122,4 +122,5 @@ def _version_error(target: Target, knobs: Knobs) -> Reply | None:
     lists_none = knobs.unknown_version_status == 404 if is_events else knobs.error_wording == "old"
     if target.version and lists_none:
         return error(404, "Not found. Invalid version requested")
-    return json_reply({"error": _VERSION_ERROR[knobs.error_wording], "newest-versions": newest(known)}, 400)
+    newest = sorted(known, reverse=True)[:3]
+    return json_reply({"error": _VERSION_ERROR[knobs.error_wording], "newest-versions": newest}, 400)
