@@ -305,6 +305,12 @@ def test_damaged_scenario_has_a_line_for_each_problem(name: str) -> None:
             assert all(re.match(r"f\.yaml:\d+: ", line) for line in str(error).splitlines())
 
 
+def test_aliases_that_mean_billions_of_values_are_refused() -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{number}: &a{number} [{', '.join([f'*a{number - 1}'] * 10)}]" for number in range(1, 10)]
+    assert errors("\n".join(lines)) == ["f.yaml:1: not YAML: it has more than 500000 values; use fewer aliases"]
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [

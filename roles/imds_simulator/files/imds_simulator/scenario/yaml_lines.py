@@ -14,6 +14,9 @@ import yaml
 
 from ..keys import Path, Problems
 
+# keys and items with aliases expanded; a few lines of aliases of aliases can mean billions
+_MOST_VALUES = 500_000
+
 
 class _Loader(yaml.SafeLoader):
     """The safe loader without dates: an api-version such as 2020-07-01 stays text."""
@@ -64,6 +67,8 @@ def _build(loader: Any, node: Any, path: Path, result: YamlSource, above: tuple[
     if id(node) in above:
         result.add_problem(node.start_mark.line + 1, path, "the alias contains itself")
         return None
+    if len(result.lines) > _MOST_VALUES:
+        raise yaml.YAMLError(f"it has more than {_MOST_VALUES} values; use fewer aliases")
     above += (id(node),)
     if isinstance(node, yaml.MappingNode):
         return _mapping(loader, node, path, result, above)
