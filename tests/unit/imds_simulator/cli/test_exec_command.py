@@ -32,6 +32,15 @@ NO_SECOND_INTERRUPT = (
     "import sys; from imds_simulator.cli import running; running._SECOND_INTERRUPT = 3600\n"
     "from imds_simulator.__main__ import main; sys.exit(main())",
 )
+# a simulator on a system such as macOS
+LIMITED = """
+import resource, sys
+def refuse(*_arguments):
+    raise ValueError("current limit exceeds maximum limit")
+resource.setrlimit = refuse
+from imds_simulator.__main__ import main
+sys.exit(main())
+"""
 COUNT_INTERRUPTS = """
 import os, signal, sys, time
 counted = []
@@ -85,6 +94,16 @@ def test_exec_raises_the_limit_of_open_files_for_many_vms():
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard)),
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_exec_runs_where_the_limit_of_open_files_cannot_be_raised():
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    done = simulator_process.spawn(
+        *("exec", "--quiet", "--", "sh", "-c", "ulimit -Sn"),
+        program=["-c", LIMITED],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard)),
+    )
+    assert done.communicate(timeout=60) == ("256\n", "")
 
 
 def start(*words, **options):
