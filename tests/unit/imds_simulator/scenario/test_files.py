@@ -293,6 +293,12 @@ def test_values_that_python_cannot_handle_are_problems() -> None:
     assert errors("title: " + "[" * 5000)[0] == "f.yaml:1: not YAML: lists or mappings are nested too deeply"
 
 
+def test_escape_that_is_no_character_is_an_error() -> None:
+    for escape in ("\\UFFFFFFFF", "\\U00110000"):
+        expected = "f.yaml:2: not YAML: an escape such as \\UFFFFFFFF is not a character"
+        assert errors(f'version: 1\ntitle: "{escape}"')[0] == expected
+
+
 @pytest.mark.parametrize("name", ["cancelled-maintenance", "sick-imds"])
 def test_damaged_scenario_has_a_line_for_each_problem(name: str) -> None:
     """As a file that is read while an editor writes it."""

@@ -60,6 +60,8 @@ def read_yaml(text: str) -> YamlSource:
         result.add_problem(1, (), f"not YAML: {str(error).splitlines()[0]}")
     except RecursionError:
         result.add_problem(1, (), "not YAML: lists or mappings are nested too deeply")
+    except (ValueError, OverflowError):  # of chr(), which PyYAML calls for an escape
+        result.add_problem(loader.line + 1, (), "not YAML: an escape such as \\UFFFFFFFF is not a character")
     return result
 
 
