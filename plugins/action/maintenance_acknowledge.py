@@ -105,6 +105,8 @@ class ActionModule(ActionBase):
             "return_content": True,
             # the token is for this server only
             "follow_redirects": "none",
+            # a proxy would read the token of a request without encryption
+            "use_proxy": request.url.lower().startswith("https:"),
             "timeout": options["timeout"],
             **({"body": request.body, "body_format": "json"} if request.body else {}),
         }

@@ -19,3 +19,12 @@ OPTIONS = {
 def test_request_that_failed_is_not_repeated_before_the_events_are_read_again(run_action, answer):
     result, requests = run_action(ActionModule, answer, **OPTIONS)
     assert result["failed"] and len(requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "may_use_proxy"),
+    [("http://127.0.0.1:8080", False), ("HTTPS://management.azure.com", True)],
+)
+def test_token_without_encryption_is_sent_to_no_proxy(run_action, endpoint, may_use_proxy):
+    requests = run_action(ActionModule, {"status": 503}, **{**OPTIONS, "endpoint": endpoint})[1]
+    assert [request["use_proxy"] for request in requests] == [may_use_proxy]
