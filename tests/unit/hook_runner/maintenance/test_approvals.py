@@ -188,6 +188,17 @@ def test_events_are_approved_one_after_the_other() -> None:
     assert vm.sent == ["e1", "e2"]
 
 
+def test_approval_waits_for_the_answer_to_that_of_an_event_that_is_gone() -> None:
+    vm = Driver()
+    vm.seconds(2, event("e1"), event("e2"))
+    vm.seconds(3, event("e2"))
+    assert (vm.sent, vm.reason("e2")) == (["e1"], "in_flight")
+    vm.answer(error=UNAVAILABLE)
+    assert (vm.sent, vm.reason("e2")) == (["e1"], "request_failed")
+    vm.seconds(1, event("e2"))
+    assert vm.sent == ["e1", "e2"]
+
+
 def test_request_that_was_withheld_is_decided_again() -> None:
     vm = Driver()
     vm.seconds(2, event())

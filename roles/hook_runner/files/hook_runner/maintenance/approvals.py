@@ -104,8 +104,6 @@ class Approvals:
         self._failed.pop(key, None)
         if self.noted == key:
             self.noted = ""
-        if self._in_flight == key:
-            self._in_flight = ""
 
     # -- decisions
 
@@ -167,7 +165,7 @@ class Approvals:
 
     def take_back(self, record: EventRecord) -> None:
         """Take back the note of an approval that was not sent."""
-        self.noted = self._in_flight = ""
+        self.noted = ""
         record.approval, record.approval_by, self._records.has_changed = "", "", True
 
     def _obstacles(self, record: EventRecord, asked: ApprovalRequest | None, now: datetime) -> list[Obstacle]:
@@ -228,16 +226,17 @@ class Approvals:
 
     def answered(self, key: str, error: ImdsError | None, now: datetime) -> None:
         """Note that IMDS took the approval of an event, or that the request failed."""
+        self._in_flight = ""
+        if error is not None:
+            self._unsure = reasons.REQUEST_FAILED
         record = self._records.find(key)
         if record is None:
             return
-        self._in_flight = ""
         if error is None:
             record.approval, record.approval_error = ACCEPTED, ""
             self._failed.pop(key, None)
             self._records.note(now, "approved", reasons.ACCEPTED.text, record, "notice")
             return
-        self._unsure = reasons.REQUEST_FAILED
         count = self._failed[key].times + 1 if key in self._failed else 1
         pause = _pause_after(count, error, record.event.seconds_left(now))
         self._failed[key] = _Failed(count, now, timedelta(seconds=pause))
@@ -247,6 +246,7 @@ class Approvals:
 
     def withheld(self, key: str, now: datetime) -> None:
         """Note that a request was not sent: something has changed since the decision."""
+        self._in_flight = ""
         record = self._records.find(key)
         if record is not None:
             self.take_back(record)
