@@ -35,6 +35,17 @@ def test_prepared_event_without_a_decision_waits_for_not_before() -> None:
     assert vm.machine.due_in(vm.now) == event(not_before=900).seconds_left(vm.now)
 
 
+def test_preparation_in_a_pause_fails_when_too_little_time_is_left() -> None:
+    vm = Driver(hook("prepare/10-drain", needs=300, timeout=600), policy=MANUAL)
+    vm.machine.pause("operator", None, "", vm.now)
+    vm.seconds(3, event(not_before=900))
+    while vm.record().prepared != "failed":
+        due = vm.machine.due_in(vm.now)
+        assert due is not None and due < 300
+        vm.wait(due)
+    assert 590 <= vm.at <= 610
+
+
 def test_failed_recovery_waits_for_the_next_attempt() -> None:
     vm = Driver(DRAIN, JOIN)
     vm.seconds(3, event())

@@ -223,15 +223,17 @@ class Machine:
     def due_in(self, now: datetime) -> float | None:
         """Return the seconds until time alone may change what `tick` returns; None if it does not.
 
-        1. While a hook runs, an event waits for a policy or an operator, or a write has failed, it is TICK_INTERVAL.
+        1. While a hook runs, an event waits for a policy, an operator or its preparation, or a write has failed, it is
+           TICK_INTERVAL.
         2. A recovery waits for the next attempt of its hooks, a Scheduled event for NotBefore, a pause for its end.
         """
         maintenance, pause = self.records.maintenance, self.records.state.pause
         undecided = [record for record in self.records.present if not record.is_started and record.approval != ACCEPTED]
         asked = any(record.requested for record in (*undecided, *self.records.state.observed.values()))
-        is_decided_here = bool(undecided) and self.host.settings.policy.may_approve()
+        may_approve = self.host.settings.policy.may_approve()
+        is_pending = any(may_approve or record.prepared in ("none", "running") for record in undecided)
         has_run = self.records.open_run is not None
-        if self._events.waiting or asked or is_decided_here or has_run or not self.records.is_durable:
+        if self._events.waiting or asked or is_pending or has_run or not self.records.is_durable:
             return TICK_INTERVAL
         times = [] if pause is None or pause.until is None else [pause.until]
         if maintenance is not None and not maintenance.present:
