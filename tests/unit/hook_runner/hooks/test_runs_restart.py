@@ -150,6 +150,14 @@ def test_unit_is_found_with_its_memo(runs: RunsHarness) -> None:
     assert runs.result().exit_status == 0
 
 
+def test_files_of_a_unit_that_was_never_made_are_removed(runs: RunsHarness) -> None:
+    until_killed(runs, waiting(runs))
+    files = runs.files()
+    (runs.folder / "run/runs/12.memo").write_bytes(MEMO)  # the daemon was killed before it started the unit
+    assert len(runs.hook_runs.find_units()) == 1 and runs.files() == files
+    (runs.folder / "go").touch()
+
+
 def test_unit_that_is_not_needed_is_ended_before_another_hook_begins(runs: RunsHarness) -> None:
     until_killed(runs, waiting(runs))
     (runs.folder / "run/runs/1.memo").unlink()

@@ -131,7 +131,10 @@ class HookRuns:
         self._active[order.number] = run
 
     def find_units(self) -> list[FoundUnit]:
-        """Return the units of hooks, by number. Raises OSError if systemd does not answer."""
+        """Return the units of hooks, by number, and remove the files of units that were never made.
+
+        Raises OSError if systemd does not answer.
+        """
         found = []
         for name in self._systemd.hook_units() if self._systemd else ():
             number, memo = units.number_of(name), b""
@@ -139,6 +142,11 @@ class HookRuns:
                 with contextlib.suppress(OSError), open(self._path(number, "memo"), "rb") as file:
                     memo = file.read()
                 found.append(FoundUnit(name, number, memo))
+        known = {str(each.number) for each in found}
+        with contextlib.suppress(OSError):  # no unit was ever made since the host started
+            for name in os.listdir(self._folder):
+                if name.partition(".")[0] not in known:
+                    os.unlink(os.path.join(self._folder, name))
         return sorted(found, key=lambda each: each.number)
 
     def adopt(self, unit: FoundUnit, limit: float) -> None:
