@@ -22,7 +22,6 @@ from support.wait import wait_until
 
 # seconds: ten times the usual time, for a busy machine, and much less than the minutes without the tested effect
 STOP_LIMIT = 10
-FREE = ["--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"]
 # a simulator that receives the signal of its first argument while it starts
 SIGNALLED = """
 import os, sys
@@ -37,10 +36,15 @@ sys.exit(main())
 """
 
 
+def free(*arguments):
+    """Return the arguments, and a free port for each address that they do not name."""
+    return [*(f"{each}=127.0.0.1:0" for each in ("--listen", "--control") if each not in arguments), *arguments]
+
+
 @contextlib.contextmanager
 def served(*arguments, **options):
     """Start a simulator, with further options of Popen; it must end without a message."""
-    with simulator_process.spawn(*FREE, *arguments, **options) as process:
+    with simulator_process.spawn(*free(*arguments), **options) as process:
         try:
             yield process
             process.terminate()
@@ -127,7 +131,7 @@ def test_signal_ends_the_simulator_despite_hanging_requests(start_process, how):
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signal_while_the_simulator_starts_ends_it_in_order(tmp_path, how):
     report = tmp_path / "run.html"
-    with simulator_process.spawn(how.value, *FREE, "--report", report, program=["-c", SIGNALLED]) as process:
+    with simulator_process.spawn(how.value, *free("--report", report), program=["-c", SIGNALLED]) as process:
         output, messages = process.communicate(timeout=60)
     assert (process.returncode, messages) == (0, f"report {report}\n")
     assert "control http://" in output and report.exists()
@@ -137,7 +141,7 @@ def test_signal_while_the_simulator_starts_ends_it_in_order(tmp_path, how):
 def test_address_in_use_is_one_line_and_exit_2(option, call):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        done = call(*FREE, option, f"127.0.0.1:{port}")
+        done = call(*free(option, f"127.0.0.1:{port}"))
     (problem,) = done.err.splitlines()
     assert done.code == 2
     assert problem.startswith(f"imds_simulator: cannot listen on 127.0.0.1:{port}: Address already in use; find ")
@@ -145,7 +149,7 @@ def test_address_in_use_is_one_line_and_exit_2(option, call):
 
 
 def test_address_that_cannot_be_used_comes_with_advice(call):
-    done = call(*FREE, "--listen", "169.254.169.254:8169")
+    done = call(*free("--listen", "169.254.169.254:8169"))
     assert done.code == 2 and "ip address add 169.254.169.254/32 dev lo" in done.err
     assert "ip address add fd00::1/128 dev lo" in bind_advice(Address("fd00::1", 80), errno.EADDRNOTAVAIL)
     assert "ip_unprivileged_port_start=80" in bind_advice(Address("127.0.0.1", 80), errno.EACCES)

@@ -121,6 +121,16 @@ class Command(click.Command):
         settings = {"auto_envvar_prefix": self.prefix, "help_option_names": ["-h", "--help"], "max_content_width": 100}
         super().__init__(name, context_settings=settings, help=text, params=list(params), **more)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read ``args``; an option with a value that is given twice is an error, because click ignores the first."""
+        given = list(args)
+        rest = super().parse_args(ctx, args)
+        order = self.make_parser(ctx).parse_args(given)[2]
+        for each in order:
+            if isinstance(each, Option) and order.count(each) > 1 and not (each.multiple or each.is_flag):
+                raise click.BadParameter(f"it is given twice; write {each.opts[0]} {each.metavar} once", ctx, each)
+        return rest
+
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the help, in this order."""
         self.format_help_text(ctx, formatter)
