@@ -53,6 +53,15 @@ def test_event_without_a_name_gets_one_that_no_event_has(sim):
     assert [schedule(sim)["name"], schedule(sim)["name"]] == [f"control{number + 2}", f"control{number + 3}"]
 
 
+def test_name_is_used_once_also_when_its_event_has_ended(sim):
+    schedule(sim, name="once")
+    again = {"type": "Freeze", "resources": ["vm1"], "name": "once"}
+    problem = "name: there is an event once already"
+    assert expect_error(400, sim.post, "/events", again) == f"{problem}; choose another name"
+    sim.post("/events/once/complete")
+    assert expect_error(400, sim.post, "/events", again) == f"{problem}, which has ended; choose another name"
+
+
 def test_schedule_with_at_and_after_appears_later(sim):
     first = schedule(sim, at=30, starts="automatic_approval", started_for=60)
     schedule(sim, name="next", after=first["name"], at=5)

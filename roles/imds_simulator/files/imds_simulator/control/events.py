@@ -90,7 +90,8 @@ class EventRoutes:
         yield from event_problems(plan, world.groups, world.vms)
         yield from past_moments(now, {("at",): plan.at})
         if world.has_event(plan.name):
-            yield ("name",), f"there is an event {plan.name} already"
+            ended = ", which has ended" if any(each.name == plan.name for each in world.ended) else ""
+            yield ("name",), f"there is an event {plan.name} already{ended}; choose another name"
         if plan.after is not None and not world.has_event(plan.after):
             yield ("after",), f"there is no event {plan.after}"
 
