@@ -107,15 +107,19 @@ def test_approve_as_control_plane_other_tenants_or_vm(sim):
     assert "does not see" in expect_error(409, sim.post, f"/events/{other}/approve", {"as": "stranger"})
 
 
-def test_approve_as_resource_manager_has_the_rules_of_its_acknowledge(sim):
-    event = schedule(sim, resources=["vm1", "vm2"])["id"]
-    assert sim.post(f"/events/{event}/approve", {"as": "arm"})["approved_by"] == ["arm"]
+def test_each_approver_approves_scheduled_events_only(sim):
+    ended, started = (schedule(sim, resources=["vm1", "vm2"])["id"] for _each in range(2))
+    for event in (ended, started):
+        assert sim.post(f"/events/{event}/approve", {"as": "arm"})["approved_by"] == ["arm"]
     sim.advance(1)
-    assert sim.post(f"/events/{event}/approve", {"as": "arm"})["status"] == "Started"
+    sim.post(f"/events/{ended}/complete")
     planned = schedule(sim, at=60)["id"]
-    sim.post(f"/events/{event}/complete")
-    for each, state in ((event, "it has ended"), (planned, "it has not appeared yet")):
-        for approver in ("arm", "vm1"):
+    for each, state in (
+        (started, "it is Started, not Scheduled"),
+        (ended, "it has ended"),
+        (planned, "it has not appeared yet"),
+    ):
+        for approver in ("control-plane", "other-tenants", "arm", "vm1"):
             assert state in expect_error(409, sim.post, f"/events/{each}/approve", {"as": approver})
 
 

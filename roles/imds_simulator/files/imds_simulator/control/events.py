@@ -12,7 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from ..keys import Found, key, problem_text
-from ..model.events import ARM, CONTROL_PLANE, ENDED, Occurrence, SimulatedEvent
+from ..model.events import ARM, CONTROL_PLANE, Occurrence, SimulatedEvent
 from ..model.simulation import InvalidState
 from ..scenario.checks import event_problems, moved_problems, past_moments
 from ..scenario.plans import HARDWARE_FAILURE, Change, EventPlan
@@ -121,9 +121,7 @@ class EventRoutes:
             )
         if vm is not None:
             self._engine.simulation.check_present(event.name, [vm.name])
-        if not event.visible:
-            state = "has ended" if event.status == ENDED else "has not appeared yet"
-            raise InvalidState(f"event {event.name}: it {state}")
+        self._engine.simulation.check_scheduled(event)
         if vm is not None and event not in world.events_visible_to(world.scope_for(vm)):
             raise InvalidState(f"event {event.name}: {approver} does not see it")
         return self._respond(event, self._engine.simulation.approve([event], approver, now))

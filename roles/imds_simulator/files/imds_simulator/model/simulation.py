@@ -158,11 +158,17 @@ class Simulation:
             raise InvalidState(
                 f"event {event.name}: it has not appeared yet; its NotBefore, status and impact cannot be changed"
             )
-        if requested.action in ("approve", "release") and event.status != SCHEDULED:
-            raise InvalidState(f"event {event.name}: it is {event.status}, not Scheduled")
+        if requested.action in ("approve", "release"):
+            self.check_scheduled(event)
         occurrences = transitions.change(self.world, event, requested, now)
         self._reschedule(now)
         return occurrences + self.advance_to(now)
+
+    def check_scheduled(self, event: SimulatedEvent) -> None:
+        """Raise InvalidState unless ``event`` is Scheduled."""
+        if event.status != SCHEDULED:
+            state = {PLANNED: "has not appeared yet", ENDED: "has ended"}.get(event.status, "is Started, not Scheduled")
+            raise InvalidState(f"event {event.name}: it {state}")
 
     def check_present(self, event: str, vms: Sequence[str]) -> None:
         """Raise InvalidState, which names ``event``, if one of ``vms`` was deleted."""
