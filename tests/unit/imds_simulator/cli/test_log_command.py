@@ -97,7 +97,7 @@ def test_first_column_is_a_vm_and_the_detail_says_who_acted(sim, log):
     sim.post("/faults", {"kind": "refuse", "vm": "vm1"})
     assert log()[1:] == [
         "vm1,vm2 approved patch Reboot by=arm",
-        "vm1 approval by=arm 200",
+        "vm1 approval by=arm 200 unchanged=patch",
         "vm2 approved patch Reboot",
         "- disabled group=web",
         "- fault-injected fault=1 refuse",
@@ -106,6 +106,14 @@ def test_first_column_is_a_vm_and_the_detail_says_who_acted(sim, log):
         "vm1 GET arm 405",
         "vm1 POST arm 200",
     ]
+
+
+def test_approval_without_an_effect_names_its_event(sim, log):
+    id_ = sim.post("/events", {"type": "Reboot", "resources": ["vm1"], "name": "patch"})["id"]
+    for seconds in (0, 1, 0):
+        approve(sim.endpoints["vm1"], id_)
+        sim.advance(seconds)
+    assert log("--what", "approval") == ["vm1 approval 200 patch", *2 * ["vm1 approval 200 unchanged=patch"]]
 
 
 def test_what_prints_lines_of_one_kind_and_an_end_by_a_deletion_has_the_reason(sim, log):

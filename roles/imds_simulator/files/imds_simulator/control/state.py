@@ -113,7 +113,11 @@ def equal_answers(requests: Iterable[RequestEntry]) -> list[dict[str, Any]]:
 
 
 def _short(line: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value[:_MAX_TEXT] if isinstance(value, str) else value for key, value in line.items() if value != ""}
+    return {
+        key: value[:_MAX_TEXT] if isinstance(value, str) else value
+        for key, value in line.items()
+        if value not in ("", [])
+    }
 
 
 def event_state(event: SimulatedEvent, ids: ResourceIds) -> dict[str, Any]:

@@ -88,7 +88,7 @@ class ArmContract:
         occurrences = self._simulation.approve(events, ARM, now)
         text = _APPROVED[request.versions[0].lower()]
         reply = json_reply({"value": text}) if all(found.values()) else _multi_status(ids, found, text)
-        return approved(reply, ids, occurrences)
+        return approved(reply, ids, events, occurrences)
 
     def _vms(self, target: _Target | None) -> Sequence[Vm]:
         return self._ids.vms_of(target.resource_id) if target is not None else ()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ..api_versions import INSTANCE_VERSIONS
 from ..http_reply import Reply
 from ..instance_metadata.document import InstanceDocuments
-from ..model.events import Occurrence
+from ..model.events import Occurrence, SimulatedEvent
 from ..model.simulation import Simulation
 from ..scenario.groups import Vm
 from .document import Documents
@@ -75,13 +75,17 @@ class ImdsContract:
         events = [event for each in ids for event in found[each]]
         occurrences = self._simulation.approve(events, vm.name, now)
         if knobs.post_body == "document":
-            return approved(self.events(Request("GET", request.target, {}), vm), ids, occurrences)
-        return approved(Reply(200, b"", JSON_TYPE), ids, occurrences)
+            return approved(self.events(Request("GET", request.target, {}), vm), ids, events, occurrences)
+        return approved(Reply(200, b"", JSON_TYPE), ids, events, occurrences)
 
 
-def approved(reply: Reply, ids: Sequence[str], occurrences: Sequence[Occurrence]) -> Result:
-    """Return the result of an approval of the events ``ids``."""
-    return Result(reply, occurrences, {"ids": _loggable(ids), "new": [each.event for each in occurrences]})
+def approved(
+    reply: Reply, ids: Sequence[str], events: Sequence[SimulatedEvent], occurrences: Sequence[Occurrence]
+) -> Result:
+    """Return the result of an approval by ``ids``; one that is repeated, or late, leaves an event unchanged."""
+    new = [each.event for each in occurrences]
+    unchanged = sorted({each.name for each in events}.difference(new))
+    return Result(reply, occurrences, {"ids": _loggable(ids), "new": new, "unchanged": _loggable(unchanged)})
 
 
 def refused(reply: Reply, ids: Sequence[str]) -> Result:
