@@ -93,6 +93,8 @@ def test_address_of_a_url_has_port_80_by_default(text: str, host: str, port: int
         ),
         ("--listen 0.0.0.0:8931 --control 127.0.0.1:8931", "--listen: 0.0.0.0:8931 is the address of vm1 and of"),
         ("--listen localhost:8931 --control 127.0.0.1:8931", "--listen: localhost:8931 is the address of vm1 and of"),
+        ("disable --group web", "--group: there is no such option; write GROUP without --group"),
+        ("cancel --evnt=e", "--evnt: there is no such option; --help lists the options"),
         ("--zzz", "--zzz: there is no such option; --help lists the options"),
         ("--spede=3", "--spede: there is no such option (did you mean --speed?)"),
         ("record --output f --intervall=5s", "--intervall: there is no such option (did you mean --interval?)"),

@@ -179,7 +179,11 @@ def warn_of_unknown_variables(prefix: str, known: Collection[str], others: Seque
 def _problem(error: click.UsageError, command: Command) -> str:
     if isinstance(error, click.NoSuchOption):
         name = error.option_name
-        known = [option.lstrip("-") for each in command.params for option in each.opts]
+        options = [each for each in command.params if isinstance(each, Option)]
+        for each in command.params:
+            if each not in options and name == f"--{each.name}":
+                return f"{name}: there is no such option; write {each.human_readable_name} without {name}"
+        known = [each.opts[0].lstrip("-") for each in options]
         # without the hyphens, which would make all options similar
         near = suggestion(name.lstrip("-"), known).replace("mean ", "mean --") or "; --help lists the options"
         return f"{name}: {command.remedies.get(name) or 'there is no such option' + near}"
