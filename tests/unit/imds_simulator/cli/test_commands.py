@@ -156,6 +156,7 @@ def test_help_begins_with_the_purpose_and_three_examples_and_lists_verbs(argumen
     assert purpose.lstrip().startswith(("A simulator of Azure Scheduled Events", "Run a command while a simulator"))
     assert [line.split()[0] for line in purpose.splitlines() if line.startswith("    ")] == ["imds_simulator"] * 3
     assert "--scenario FILE" in usage
+    assert "--quiet" in usage and "print no log; exec prints no addresses either" in " ".join(usage.split())
     verbs = {*VERBS, "exec", "join", "log", "record", "replay", "report", "wait"}
     assert "exec" in arguments or verbs <= set(usage.split())
 

@@ -116,7 +116,7 @@ def serving_options(listen: Address, control: Address) -> list[Option]:
         option("knob", "NAME=VALUE", "set a knob; repeatable", _pair, multiple=True),
         option("clock", _CLOCK.metavar, "manual: only 'advance' moves the clock", typed(_CLOCK), default="real"),
         option("report", "FILE", "write the run as an HTML file with a time line when the simulator stops"),
-        flag("quiet", "print the addresses, but not the log"),
+        flag("quiet", "print no log; exec prints no addresses either"),
     ]
 
 
