@@ -259,7 +259,7 @@ def list_of(item: Type, *, least: int = 0, unique: bool = False, what: str = "a 
         return tuple(each for each in items if each is not None)
 
     schema = {"type": "array", "minItems": least, "uniqueItems": unique, "items": item.schema}
-    return Type(read_list, schema, "VALUE,VALUE", lambda text: text.split(","))
+    return Type(read_list, schema, "VALUE,VALUE", lambda text: [each.strip() for each in text.split(",")])
 
 
 def mapping_of(cls: type, names: Type | None = None) -> Type:

@@ -339,7 +339,7 @@ def verb(sim, call, monkeypatch):
 
 def test_verbs_for_events_use_the_control_api(verb):
     made = verb(
-        "schedule --type Reboot --resources vm1,vm2 --notice 20m --duration 7 --name by-hand --hold on "
+        "schedule --type Reboot --resources 'vm1, vm2' --notice 20m --duration 7 --name by-hand --hold on "
         "--started-for 1h --impact-for 3"
     )
     assert (made["name"], made["type"], made["resources"]) == ("by-hand", "Reboot", ["vm1", "vm2"])

@@ -359,7 +359,7 @@ def set_knobs(changes: Any) -> Knobs:
         ("approve_hold", True, float("inf")),
         ("unknown_event_status", "404", 404),
         ("partial_batch", "Apply_Valid", "apply_valid"),
-        ("extra_api_versions", "2031-01-01,2032-01-01", ("2031-01-01", "2032-01-01")),
+        ("extra_api_versions", "2031-01-01, 2032-01-01", ("2031-01-01", "2032-01-01")),
         ("extra_api_versions", "", ()),
         ("idle_disable", "2h", 7200),
         ("xff_status", "503", 503),

@@ -40,7 +40,8 @@ _ERROR_STATUS = integer(400, 599, "an error status from 400 to 599")
 _LIMIT = switchable(integer(0), {False: 0}, "a whole number from 0, or off")
 _SECONDS = switchable(DURATION, {False: 0.0}, "a duration such as 30s or 2h, or off")
 _VERSIONS = dataclasses.replace(
-    list_of(NAME, what="a list of names"), from_text=lambda text: [part for part in text.split(",") if part]
+    list_of(NAME, what="a list of names"),
+    from_text=lambda text: [each.strip() for each in text.split(",") if each.strip()],
 )
 
 # a knob that was removed -> the statement of docs/reference/scheduled-events.md that has the behaviour
