@@ -12,6 +12,9 @@ import pytest
 if TYPE_CHECKING:
     from .testing import Simulator
 
+# of Simulator, as the text of the marker lists them
+_ARGUMENTS = {"scenario", "clock"}
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
@@ -23,10 +26,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def imds_simulator(request: pytest.FixtureRequest) -> Iterator[Simulator]:
     """A running simulator of Azure Scheduled Events, with the arguments of the marker ``imds_simulator``."""
     # runs without a test that uses the fixture need no HTTP server
+    from .suggestions import unknown
     from .testing import ScenarioError, Simulator
 
     marker = request.node.get_closest_marker("imds_simulator")
     try:
+        for name in set(marker.kwargs if marker else ()) - _ARGUMENTS:
+            raise TypeError(unknown("argument", name, _ARGUMENTS))
         simulator = Simulator(*marker.args, **marker.kwargs) if marker else Simulator()
     except (ScenarioError, TypeError, ValueError) as error:
         raise pytest.fail.Exception(f"marker imds_simulator: {error}", pytrace=False) from None
