@@ -100,6 +100,14 @@ def test_the_begin_of_an_event_id_names_the_event_if_it_is_the_only_one(sim, cal
     assert call("wait", "abc", "--timeout", "0").code == 3
 
 
+def test_the_end_of_the_simulator_ends_the_wait(start_process, call, monkeypatch):
+    sim = start_process()
+    waits = SimpleNamespace(monotonic=lambda: 0.0, sleep=lambda _seconds: sim.stop())
+    monkeypatch.setattr(wait_command, "time", waits)
+    problem = f"imds_simulator: {sim.control}: the simulator has ended\n"
+    assert call("wait", "never", "--control", sim.control) == (1, "", problem)
+
+
 def test_a_server_that_never_answers_ends_the_wait_with_its_time(call, monkeypatch):
     # without the bound of the verb the test would wait so long
     monkeypatch.setattr(wait_command, "TIMEOUT", 3600.0)

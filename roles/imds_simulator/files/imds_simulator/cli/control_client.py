@@ -37,11 +37,12 @@ class ControlError(Exception):
         self.error = error
 
 
-def send(options: SimpleNamespace, call: Call, timeout: float = TIMEOUT) -> Any:
+def send(options: SimpleNamespace, call: Call, timeout: float = TIMEOUT, *, again: bool = False) -> Any:
     """Send ``call`` to the control API that the options ``control`` and ``control_token`` name.
 
     No proxy of the environment is used, and no redirection followed, which could lead the token away.
-    ``timeout``: real seconds to wait for the connection, and for each part of the answer.
+    ``timeout``: real seconds to wait for the connection, and for each part of the answer. ``again``: it has answered
+    before.
 
     Returns:
         The decoded answer, a JSON object.
@@ -63,6 +64,8 @@ def send(options: SimpleNamespace, call: Call, timeout: float = TIMEOUT) -> Any:
     except (OSError, HTTPException, ValueError) as error:
         problem = getattr(error, "strerror", None) or printable(str(error))
         text = f"no control API at {options.control}: {problem}; check that the simulator runs, and check --control"
+        if again and isinstance(error, ConnectionError):
+            text = f"{options.control}: the simulator has ended"
         raise ControlError(call, 0, text) from None
     if isinstance(answer, dict):
         if status < 400:
@@ -73,6 +76,6 @@ def send(options: SimpleNamespace, call: Call, timeout: float = TIMEOUT) -> Any:
     raise ControlError(call, 0, text)
 
 
-def get_state(options: SimpleNamespace, query: str = "") -> Any:
+def get_state(options: SimpleNamespace, query: str = "", *, again: bool = False) -> Any:
     """Return the state of the simulator, with the log that ``query`` asks for; raise ControlError as ``send`` does."""
-    return send(options, Call("GET", "/state" + query))
+    return send(options, Call("GET", "/state" + query), again=again)

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
     line, request, of_run = 0, 0, None
     try:
         while True:
-            run = get_state(options, f"?after_line={line}&after_request={request}")
+            run = get_state(options, f"?after_line={line}&after_request={request}", again=of_run is not None)
             if of_run not in (None, run["run"]):
                 print_problem("the simulator was started again; its log begins again")
                 line, request, of_run = 0, 0, None

@@ -54,7 +54,8 @@ def main(arguments: Sequence[str]) -> int:
     waited, is_first = 0.0, True
     while True:
         try:
-            event = send(options, call, min(TIMEOUT, max(_LEAST_TIMEOUT, options.timeout - waited)))
+            timeout = min(TIMEOUT, max(_LEAST_TIMEOUT, options.timeout - waited))
+            event = send(options, call, timeout, again=not is_first)
         except ControlError as error:
             if error.status != 404:
                 fail(error.error, 2 if error.status == 400 else 1)
