@@ -188,7 +188,7 @@ NAME_OR_NAMES = dataclasses.replace(
     read=lambda value, path, problems: NAMES.read([value] if isinstance(value, str) else value, path, problems),
     schema={"anyOf": [NAME.schema, NAMES.schema]},
 )
-EVENT_TYPE = one_of(*EVENT_TYPES, metavar="TYPE")
+EVENT_TYPE = one_of(*EVENT_TYPES)
 JSON_OBJECT = scalar("a mapping", _json_object, {"type": "object"}, "JSON", _json_or_text)
 BODY = text(parse=_body)
 BASE64 = text(parse=_base64, metavar="BASE64")

@@ -161,6 +161,10 @@ def test_help_begins_with_the_purpose_and_three_examples_and_lists_verbs(argumen
     assert "exec" in arguments or verbs <= set(usage.split())
 
 
+def test_help_of_schedule_names_the_types(call):
+    assert "--type Freeze|Reboot|Redeploy|Preempt|Terminate|SpotRebalanceRecommendation" in call("schedule", "-h").out
+
+
 # -- variables
 
 

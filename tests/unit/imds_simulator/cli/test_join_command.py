@@ -80,6 +80,12 @@ def test_two_joins_and_two_execs_run_at_once(start_process):
     assert found == ["web_0\n", "web_1\n", "vm1\n", "vm1\n"]
 
 
+def test_a_command_joins_the_simulator_of_a_test(start_simulator):
+    process = start_join(start_simulator(), sys.executable, "-c", ANSWER_PER_LINE, vm="vm1")
+    assert next_answer(process) == "vm1"
+    assert process.communicate(timeout=60) == ("", "") and process.returncode == 0
+
+
 def test_a_vm_is_identified_by_the_source_address_of_the_scenario(start_process, call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     vms = {f"vm{number}": {"source": f"127.0.1.{number}"} for number in (1, 2)}
