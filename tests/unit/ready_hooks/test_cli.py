@@ -15,11 +15,11 @@ from ready_hooks.core import arguments
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.deadline import Deadline
 from ready_hooks.core.errors import HookError
-from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook
+from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, RecordingHook
 from ready_hooks.core.record import Record
 
 
-class Valve(ReadyHook):
+class Valve(RecordingHook):
     """A hook that closes a valve; a file has its state."""
 
     name = "haproxy"

@@ -121,10 +121,9 @@ def _print(text: str, file: TextIO) -> None:
 class ReadyHook(abc.ABC):
     """A hook.
 
-    A subclass sets the class attributes, and defines `check`, `prepare` and, if that writes a record,
-    `undo`. `prepare` is idempotent: a repeat, or a second event before the recovery of the first,
-    keeps the record of the first one. All methods raise HookError. The constructor raises UsageError
-    for options that do not go together, and does nothing else.
+    A subclass sets the class attributes and defines the methods; one whose `prepare` writes a record is a
+    RecordingHook. All methods raise HookError. The constructor raises UsageError for options that do not
+    go together, and does nothing else.
 
     Attributes:
         name: as users write it.
@@ -155,6 +154,18 @@ class ReadyHook(abc.ABC):
     def prepare(self) -> None:
         """Prepare the workload for the interruption."""
 
+    @abc.abstractmethod
+    def recover(self) -> None:
+        """Undo the preparation."""
+
+
+class RecordingHook(ReadyHook):
+    """A hook whose `prepare` writes a record, which `undo` gets.
+
+    `prepare` is idempotent: a repeat, or a second event before the recovery of the first, keeps the record
+    of the first one.
+    """
+
     def recover(self) -> None:
         """Undo what the record says, then remove it; without one there is nothing to undo."""
         record = self.run.record.load()
@@ -164,6 +175,6 @@ class ReadyHook(abc.ABC):
         self.undo(record)
         self.run.forget()
 
+    @abc.abstractmethod
     def undo(self, record: dict[str, Any]) -> None:
         """Undo the preparation of the record; an error keeps it for the next recover."""
-        raise NotImplementedError

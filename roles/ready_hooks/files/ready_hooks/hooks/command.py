@@ -13,7 +13,7 @@ from typing import Any, cast
 from ready_hooks.core import arguments, commands
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, OutOfTime, UsageError
-from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook, Run
+from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, RecordingHook, Run
 from ready_hooks.core.ownership import change_problem
 
 _SHELL = ("/bin/sh", "-c")
@@ -34,7 +34,7 @@ def variables(value: object) -> Mapping[str, str]:
     return {str(name): str(word) for name, word in value.items()}
 
 
-class Command(ReadyHook):
+class Command(RecordingHook):
     """Run a command, and its counterpart if it was begun.
 
     The record says only that the command was begun.

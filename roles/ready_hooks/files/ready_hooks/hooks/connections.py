@@ -108,6 +108,9 @@ class Connections(ReadyHook):
             problem = f"it was not without connections for {quiet_for:g} s within {most:.1f} s"
         self.run.out_of_time(f"port {ports}", problem, "raise wait, list health probes in ignore, or set on_timeout")
 
+    def recover(self) -> None:
+        self.run.say("nothing to undo")
+
     def _open(self, connections: Iterable[Connection]) -> list[Connection]:
         ports, ignored = self.run.options["ports"], self.run.options["ignore"]
         return [

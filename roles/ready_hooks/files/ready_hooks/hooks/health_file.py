@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ready_hooks.core import arguments, commands, durable_file
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, OutOfTime
-from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook
+from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, RecordingHook
 from ready_hooks.core.ownership import opened_folder
 
 REMOVE, CREATE, WRITE = "remove", "create", "write"
@@ -123,7 +123,7 @@ def _make_link(folder: int, new: str, file: SavedFile) -> None:
         os.close(descriptor)
 
 
-class HealthFile(ReadyHook):
+class HealthFile(RecordingHook):
     """Remove, create or write a file.
 
     The record has the file as it was before, and as this hook leaves it. Recover restores the file

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ready_hooks.core import arguments, commands
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, OutOfTime
-from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook
+from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, RecordingHook
 from ready_hooks.core.systemd import STOPPED_WITH, show
 
 _TYPES = (*("service", "socket", "timer", "path", "mount", "automount", "swap", "target", "slice", "scope", "device"),)
@@ -124,7 +124,7 @@ def start_order(stopped: Sequence[str], triggered: Mapping[str, Sequence[str]]) 
     return list(dict.fromkeys(order))
 
 
-class SystemdUnits(ReadyHook):
+class SystemdUnits(RecordingHook):
     """Stop units, and start them again.
 
     The record has the units that ran, in the order in which they were stopped.

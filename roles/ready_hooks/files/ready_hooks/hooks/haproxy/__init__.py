@@ -11,7 +11,7 @@ from ready_hooks.core import arguments
 from ready_hooks.core.address import address
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError
-from ready_hooks.core.hook import CONTINUE, ERROR, FAIL, Finding, ReadyHook
+from ready_hooks.core.hook import CONTINUE, ERROR, FAIL, Finding, RecordingHook
 from ready_hooks.hooks.haproxy.balancer import SHUTDOWN_SESSIONS, Balancer
 from ready_hooks.hooks.haproxy.runtime_socket import parse_server_name
 
@@ -21,7 +21,7 @@ DEFAULT_SOCKET = address("/run/haproxy/admin.sock")
 Chosen = tuple[Balancer, list[str]]
 
 
-class HAProxy(ReadyHook):
+class HAProxy(RecordingHook):
     """Drain servers in all load balancers, and put them back when their checks succeed.
 
     The record has, for each socket, the servers that were ready. A load balancer that fails does not

@@ -13,7 +13,7 @@ from ready_hooks.core import arguments, commands, report
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.boot import boot_id
 from ready_hooks.core.errors import HookError, OutOfTime
-from ready_hooks.core.hook import CONTINUE, FAIL, INFO, WARNING, Finding, ReadyHook, Run
+from ready_hooks.core.hook import CONTINUE, FAIL, INFO, WARNING, Finding, RecordingHook, Run
 from ready_hooks.core.options import parse_integer
 from ready_hooks.core.secret import secret_problem
 from ready_hooks.hooks.kubernetes.kubectl import Kubectl
@@ -33,7 +33,7 @@ _PERMISSIONS = (
 )
 
 
-class Kubernetes(ReadyHook):
+class Kubernetes(RecordingHook):
     """Cordon, drain, uncordon.
 
     The record has the node, and whether this hook has cordoned it. The annotation of the node

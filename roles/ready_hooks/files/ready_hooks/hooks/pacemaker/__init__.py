@@ -11,7 +11,7 @@ from typing import Any
 from ready_hooks.core import arguments, commands
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, OutOfTime
-from ready_hooks.core.hook import CONTINUE, ERROR, FAIL, INFO, WARNING, Finding, ReadyHook
+from ready_hooks.core.hook import CONTINUE, ERROR, FAIL, INFO, WARNING, Finding, RecordingHook
 from ready_hooks.hooks.pacemaker import limits, state
 
 # Each writes the attribute with lifetime forever, so that the node stays in standby over a reboot.
@@ -31,7 +31,7 @@ _MOST_SECONDS_TO_SHOW = 5.0
 _MOST_SECONDS_OF_A_QUESTION = 20.0
 
 
-class Pacemaker(ReadyHook):
+class Pacemaker(RecordingHook):
     """Move the resources of this node to other nodes.
 
     The record has the name of the node that was put in standby. There is no record for a node that

@@ -11,7 +11,7 @@ from typing import Any
 from ready_hooks.core import arguments
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, UsageError
-from ready_hooks.core.hook import Finding, ReadyHook, Run
+from ready_hooks.core.hook import Finding, RecordingHook, Run
 from ready_hooks.hooks.postgresql import checks, wal
 from ready_hooks.hooks.postgresql.conninfo import conninfo
 from ready_hooks.hooks.postgresql.decision import Action, Phase, State, decide
@@ -24,7 +24,7 @@ from ready_hooks.hooks.postgresql.switchover import Switchover
 _FIND = "the only cluster that pg_lsclusters lists"
 
 
-class Postgresql(ReadyHook):
+class Postgresql(RecordingHook):
     """Switch over to a replica, or write a checkpoint.
 
     The record has the phase of a switchover and the other server, and whether the server was

@@ -12,7 +12,7 @@ from ready_hooks.core import arguments
 from ready_hooks.core.address import Address, address
 from ready_hooks.core.arguments import Option
 from ready_hooks.core.errors import HookError, OutOfTime
-from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, ReadyHook, Run
+from ready_hooks.core.hook import ERROR, INFO, WARNING, Finding, RecordingHook, Run
 from ready_hooks.core.options import parse_integer
 from ready_hooks.core.secret import secret_problem
 from ready_hooks.hooks.redis import state
@@ -33,7 +33,7 @@ def save_mode(value: object) -> str:
     return _AUTO if value == _AUTO else str(arguments.boolean(value)).lower()
 
 
-class Redis(ReadyHook):
+class Redis(RecordingHook):
     """Fail over, and save.
 
     The record has the phase of a failover; a save has nothing to undo.

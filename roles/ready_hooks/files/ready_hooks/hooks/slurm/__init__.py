@@ -15,7 +15,7 @@ from ready_hooks.core.arguments import Option
 from ready_hooks.core.boot import boot_id
 from ready_hooks.core.errors import HookError
 from ready_hooks.core.event_types import EVENT_TYPES, advises
-from ready_hooks.core.hook import CONTINUE, FAIL, INFO, WARNING, Finding, ReadyHook
+from ready_hooks.core.hook import CONTINUE, FAIL, INFO, WARNING, Finding, RecordingHook
 from ready_hooks.hooks.slurm import answers
 
 _REQUEUE, _NONE = "requeue", "none"
@@ -39,7 +39,7 @@ def _signal(value: object) -> str:
     return str(value)
 
 
-class Slurm(ReadyHook):
+class Slurm(RecordingHook):
     """Let no new job start on this node, and wait for those that run.
 
     The record has the node, the reason with which it was drained (None: it was drained before), the
