@@ -46,6 +46,10 @@ def test_of_an_unknown_argument(imds_simulator):
 @pytest.mark.imds_simulator("user-rebot")
 def test_of_an_unknown_scenario(imds_simulator):
     pass
+
+@pytest.mark.imds_simulator("user-reboot", "real")
+def test_of_two_scenarios(imds_simulator):
+    pass
 """
 # what Windows lacks, and what is not a library of the simulator; the libraries use some of it on POSIX
 ELSEWHERE = """
@@ -155,10 +159,11 @@ def test_fixture_has_the_arguments_of_the_nearest_marker(pytester):
 def test_wrong_marker_is_an_error_of_one_line(pytester):
     pytester.makepyfile(WRONG_MARKERS)
     ran = pytester.runpytest(*WITH_FIXTURE)
-    ran.assert_outcomes(errors=2)
-    shown = [line for line in ran.outlines if line.startswith("marker imds_simulator: ")]
-    assert len(shown) == 2
-    assert shown[0].endswith(": there is no argument clok (did you mean clock?)") and "mean user-reboot" in shown[1]
+    ran.assert_outcomes(errors=3)
+    usage = "; write imds_simulator(scenario=None, *, clock='manual')"
+    named, misspelt, positional = [line for line in ran.outlines if line.startswith("marker imds_simulator: ")]
+    assert "'clok'" in named and named.endswith(usage) and "mean user-reboot" in misspelt
+    assert "too many positional arguments" in positional and positional.endswith(usage)
     assert not any(word in str(ran.stdout) for word in ("testing.py", "pytest_plugin.py", "Error"))
 
 

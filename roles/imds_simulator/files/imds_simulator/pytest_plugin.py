@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,29 +13,26 @@ import pytest
 if TYPE_CHECKING:
     from .testing import Simulator
 
-# of Simulator, as the text of the marker lists them
-_ARGUMENTS = {"scenario", "clock"}
+_MARKER = "imds_simulator(scenario=None, *, clock='manual')"
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
-    text = "imds_simulator(scenario=None, *, clock='manual'): what the fixture of this name gives to its Simulator"
-    config.addinivalue_line("markers", text)
+    config.addinivalue_line("markers", f"{_MARKER}: what the fixture of this name gives to its Simulator")
 
 
 @pytest.fixture
 def imds_simulator(request: pytest.FixtureRequest) -> Iterator[Simulator]:
     """A running simulator of Azure Scheduled Events, with the arguments of the marker ``imds_simulator``."""
     # runs without a test that uses the fixture need no HTTP server
-    from .suggestions import unknown
     from .testing import ScenarioError, Simulator
 
-    marker = request.node.get_closest_marker("imds_simulator")
+    marker = request.node.get_closest_marker("imds_simulator") or pytest.mark.imds_simulator.mark
     try:
-        for name in set(marker.kwargs if marker else ()) - _ARGUMENTS:
-            raise TypeError(unknown("argument", name, _ARGUMENTS))
-        simulator = Simulator(*marker.args, **marker.kwargs) if marker else Simulator()
+        inspect.signature(Simulator).bind(*marker.args, **marker.kwargs)  # an error of it names no function
+        simulator = Simulator(*marker.args, **marker.kwargs)
     except (ScenarioError, TypeError, ValueError) as error:
-        raise pytest.fail.Exception(f"marker imds_simulator: {error}", pytrace=False) from None
+        remedy = f"; write {_MARKER}" if isinstance(error, TypeError) else ""
+        raise pytest.fail.Exception(f"marker imds_simulator: {error}{remedy}", pytrace=False) from None
     with simulator as running:
         yield running
