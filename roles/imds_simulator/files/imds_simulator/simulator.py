@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -36,22 +35,11 @@ class ServerOptions:
 
 @dataclass(frozen=True)
 class RunningSimulator:
-    """A simulator that serves; ``controls`` are the listeners of the control API, whose answers ``server`` makes."""
+    """A simulator that serves; ``control`` is the URL of the control API."""
 
     engine: Engine
     listeners: Listeners
-    controls: list[Listener]
-    server: web.Server
-
-    @property
-    def control(self) -> str:
-        """The URL of the control API."""
-        return self.controls[0].url
-
-    async def serve_control_also(self, address: Address, sock: socket.socket) -> None:
-        """Serve the control API at a bound socket of another network namespace, too."""
-        self.controls.append(Listener(ListenAddress(address, (), None), self.server, sock))
-        await self.controls[-1].open()
+    control: str
 
 
 @contextlib.asynccontextmanager
@@ -69,23 +57,22 @@ async def run_simulator(options: ServerOptions, print_line: Callable[[str], None
     runner = web.AppRunner(control_app(engine, listeners, access), access_log=None)
     await runner.setup()
     assert runner.server is not None, "setup makes it"
-    controls = [Listener(ListenAddress(options.control, (), None), runner.server)]
+    control = Listener(ListenAddress(options.control, (), None), runner.server)
     tasks: list[asyncio.Task[None]] = []
     try:
         # before the control API answers: a client that found it ready uses the addresses of the VMs next
         await listeners.open()
         await listeners.apply_refusals()
-        await controls[0].open()
+        await control.open()
         tasks.append(asyncio.create_task(engine.tick(listeners.apply_refusals)))
         if engine.publisher is not None:
             tasks.append(asyncio.create_task(engine.publisher.run()))
-        yield RunningSimulator(engine, listeners, controls, runner.server)
+        yield RunningSimulator(engine, listeners, control.url)
     finally:
         for each in tasks:
             each.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await listeners.close()
         await engine.impact.stop()
-        for control in controls:
-            await control.close()
+        await control.close()
         await runner.cleanup()

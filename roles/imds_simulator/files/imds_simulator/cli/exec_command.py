@@ -10,6 +10,7 @@ from functools import partial
 
 from ..namespace.entry import IMDS_ADDRESS, IMDS_PORT
 from ..namespace.outside import entered
+from ..namespace.relay import relay
 from ..scenario.groups import Address, Vm
 from ..server.listeners import ListenAddress, Listener
 from ..simulator import RunningSimulator
@@ -67,7 +68,8 @@ def _inside(command: Sequence[str], simulator: RunningSimulator, vm: Vm, token: 
     """
     imds = ListenAddress(Address(IMDS_ADDRESS, IMDS_PORT), (vm.name,), vm)
     served = [imds, *filter(None, map(_address_inside, simulator.listeners.all))]
-    control = http_address(simulator.control)._replace(host="127.0.0.1")
+    outside = http_address(simulator.control)
+    control = outside._replace(host="127.0.0.1")
     addresses = [*(each.address for each in served), control]
     reachable = {name for each in served for name in each.vms}
     endpoints = {name: url for name, url in simulator.listeners.endpoints().items() if name in reachable}
@@ -77,7 +79,7 @@ def _inside(command: Sequence[str], simulator: RunningSimulator, vm: Vm, token: 
         async with entered(command, environment, addresses) as (process, sockets):
             for listen_address, sock in zip(served, sockets):
                 await simulator.listeners.serve_also(listen_address, sock)
-            await simulator.serve_control_also(control, sockets[-1])
+            await relay(sockets[-1], outside)
         return process
 
     return start
