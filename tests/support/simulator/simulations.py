@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Copyright: Contributors to the azure_imds.scheduled_events collection
-"""Simulations for tests, without real time and with predictable ids."""
+"""Simulations for tests, without real time."""
 
 from __future__ import annotations
 
-import itertools
 import json
-from collections.abc import Callable
 from typing import Any
 
 from imds_simulator.model.simulation import Simulation
-from imds_simulator.model.world import World
 from imds_simulator.protocol.document import Documents
 from imds_simulator.scenario.files import parse_with_warnings
 from imds_simulator.scenario.plans import Scenario
@@ -26,12 +23,11 @@ def parse(text: str, file_name: str, now: float | None = None) -> Scenario:
     return parse_with_warnings(text, file_name, now)[0]
 
 
-def make_simulation(*events: dict[str, Any], groups: Any = None, speed: float = 1.0, **more: Any) -> Simulation:
+def make_simulation(*events: dict[str, Any], groups: Any = None, **more: Any) -> Simulation:
     """Return a simulation at simulated time 0, with the group ``web`` of PAIR, or with ``groups``."""
     scenario = parse(json.dumps({"groups": groups or PAIR, "events": list(events), **more}), "test")
-    world = World(scenario.groups, scenario.knobs, speed, new_id=sequential_ids())
-    simulation = Simulation(world)
-    simulation.begin(scenario, T0)
+    simulation = Simulation(scenario)
+    simulation.begin(T0)
     return simulation
 
 
@@ -39,11 +35,6 @@ def placed(name: str, *placement_groups: str | None) -> dict[str, Any]:
     """Return a scale set with an instance in each of these placement groups; None: in none."""
     vms = [{"placement_group": each} if each else {} for each in placement_groups]
     return {name: {"kind": "scale_set", "vms": {f"{name}_{number}": vm for number, vm in enumerate(vms)}}}
-
-
-def sequential_ids() -> Callable[[], str]:
-    count = itertools.count(1)
-    return lambda: f"00000000-0000-4000-8000-{next(count):012X}"
 
 
 def document_at(simulation: Simulation, vm: str, now: float, version: str = NEWEST) -> dict[str, Any]:

@@ -15,10 +15,9 @@ import yaml
 from imds_simulator.keys import Problems
 from imds_simulator.model import events as life
 from imds_simulator.model.simulation import Simulation
-from imds_simulator.model.world import World
 from imds_simulator.scenario.files import LIBRARY, ScenarioError, load_with_warnings, schema, shipped_names, summary
 from imds_simulator.scenario.knobs import Knobs, changed_knobs, describe_knobs
-from support.simulator.simulations import T0, parse, sequential_ids
+from support.simulator.simulations import T0, parse
 
 GOOD = """
 groups:
@@ -410,8 +409,8 @@ def test_schema_accepts_the_library_and_refuses_wrong_scenarios() -> None:
 def test_library_scenario_runs_to_its_end(name: str) -> None:
     scenario, warnings = load_with_warnings(name)
     assert scenario.title and warnings == [] and "Learn: " in summary(name)
-    simulation = Simulation(World(scenario.groups, scenario.knobs, 1.0, new_id=sequential_ids()))
-    simulation.begin(scenario, T0)
+    simulation = Simulation(scenario)
+    simulation.begin(T0)
     lines = simulation.advance_to(T0 + 30 * 86400)
     assert simulation.world.events == [] and {event.status for event in simulation.world.ended} == {life.ENDED}
     assert simulation.next_due == math.inf

@@ -23,10 +23,11 @@ class InvalidState(ValueError):
 
 
 class Simulation:
-    """A world whose events appear, start and end."""
+    """The world of a scenario, whose events appear, start and end after ``begin``."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, scenario: Scenario) -> None:
+        self.world = World(scenario)
+        self._scenario = scenario
         self._steps: list[tuple[float, IncarnationStep]] = []
         # the events whose next step is due first, oldest first, and the moment of these steps
         self._due_events: list[SimulatedEvent] = []
@@ -37,12 +38,12 @@ class Simulation:
         # batch -> when its last approval came; infinity while one is missing
         self._decided: dict[BatchKey | None, float] = {}
 
-    def begin(self, scenario: Scenario, epoch: float) -> None:
-        """Begin the events of ``scenario``: ``epoch`` is simulated time 0 on the simulator's clock."""
+    def begin(self, epoch: float) -> None:
+        """Begin the events of the scenario: ``epoch`` is simulated time 0 on the simulator's clock."""
         self.world.epoch = epoch
-        for plan in scenario.events:
+        for plan in self._scenario.events:
             self.world.add(plan, epoch)
-        moments = [(max(epoch, self.world.moment_of(step.at, epoch)), step) for step in scenario.incarnations]
+        moments = [(max(epoch, self.world.moment_of(step.at, epoch)), step) for step in self._scenario.incarnations]
         self._steps = sorted(moments, key=lambda each: each[0])
         self._reschedule()
 

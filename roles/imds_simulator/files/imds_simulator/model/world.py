@@ -9,11 +9,11 @@ import uuid
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Callable, Optional
+from typing import Optional
 
 from ..scenario.groups import Group, Vm
 from ..scenario.knobs import Knobs
-from ..scenario.plans import EventPlan
+from ..scenario.plans import EventPlan, Scenario
 from ..times import Moment, When
 from .events import SimulatedEvent, fields_of
 
@@ -68,26 +68,23 @@ class Scope:
 
 
 class World:
-    """All groups with their scopes and events.
+    """The groups of a scenario with their scopes, and its events that were added.
 
     ``speed``: the simulated seconds that pass in one second of the simulator's clock. ``epoch`` is the moment of
     simulated time 0. It is None until the first request if the scenario begins with the first request.
     """
 
-    def __init__(
-        self, groups: Sequence[Group], knobs: Knobs, speed: float, *, new_id: Callable[[], str] = new_event_id
-    ) -> None:
-        self.groups: Mapping[str, Group] = {group.name: group for group in groups}
-        self.vms: Mapping[str, Vm] = {vm.name: vm for group in groups for vm in group.vms}
-        self.knobs = knobs
-        self.speed = speed
+    def __init__(self, scenario: Scenario) -> None:
+        self.groups: Mapping[str, Group] = {group.name: group for group in scenario.groups}
+        self.vms: Mapping[str, Vm] = {vm.name: vm for group in scenario.groups for vm in group.vms}
+        self.knobs = scenario.knobs
+        self.speed = scenario.speed
         self.epoch: float | None = None
         # the events that have not ended, oldest first
         self.events: list[SimulatedEvent] = []
         self.ended: deque[SimulatedEvent] = deque(maxlen=_MAX_ENDED)
         # the names of VMs that Azure has deleted
         self.removed: set[str] = set()
-        self._new_id = new_id
         # key -> scope, of those that were used until now
         self.scopes: dict[str, Scope] = {}
         self._scope_of: dict[str, Scope] = {}
@@ -112,7 +109,7 @@ class World:
         ``plan.at`` counts from ``base``, or from the end of the event ``plan.after``.
         """
         group = self.vms[plan.resources[0]].group
-        event = SimulatedEvent(plan, group, plan.id or self._new_id(), fields_of(plan, self.knobs))
+        event = SimulatedEvent(plan, group, plan.id or new_event_id(), fields_of(plan, self.knobs))
         if plan.after is None:
             event.appears_at = max(base, self.moment_of(plan.at, base))
         else:

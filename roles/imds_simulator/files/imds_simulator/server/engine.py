@@ -13,7 +13,7 @@ from ..faults.fault import Fault
 from ..faults.registry import ActiveFault, FaultRegistry
 from ..model.events import Occurrence
 from ..model.simulation import Simulation
-from ..model.world import Scope, World
+from ..model.world import Scope
 from ..printable_text import printable
 from ..protocol.contract import ImdsContract
 from ..protocol.rate_limit import RateLimit
@@ -34,8 +34,8 @@ class Engine:
         self.scenario = scenario
         self.clock = clock
         self.started = clock.now()
-        self.world = World(scenario.groups, scenario.knobs, scenario.speed)
-        self.simulation = Simulation(self.world)
+        self.simulation = Simulation(scenario)
+        self.world = self.simulation.world
         self.service = ImdsContract(self.simulation)
         self.resource_ids = ResourceIds(self.world.groups)
         self.activity_log = ActivityLog()
@@ -151,6 +151,6 @@ class Engine:
         return active
 
     def _begin(self, epoch: float) -> None:
-        self.simulation.begin(self.scenario, epoch)
+        self.simulation.begin(epoch)
         for fault in self.scenario.faults:
             self.inject(fault, epoch)
