@@ -18,14 +18,14 @@ NEWEST = "2020-07-01"
 PAIR: dict[str, Any] = {"web": {"kind": "availability_set", "vms": {"vm1": {}, "vm2": {}}}}
 
 
-def parse(text: str, file_name: str, now: float | None = None) -> Scenario:
-    """Return the scenario in ``text``, without its warnings."""
-    return parse_with_warnings(text, file_name, now)[0]
+def parse(text: str) -> Scenario:
+    """Return the scenario in ``text``, whose file name in messages is f.yaml, without its warnings."""
+    return parse_with_warnings(text, "f.yaml")[0]
 
 
 def make_simulation(*events: dict[str, Any], groups: Any = None, **more: Any) -> Simulation:
     """Return a simulation at simulated time 0, with the group ``web`` of PAIR, or with ``groups``."""
-    scenario = parse(json.dumps({"groups": groups or PAIR, "events": list(events), **more}), "test")
+    scenario = parse(json.dumps({"groups": groups or PAIR, "events": list(events), **more}))
     simulation = Simulation(scenario)
     simulation.begin(T0)
     return simulation

@@ -88,7 +88,7 @@ def test_docs_example_of_warnings_is_printed(call, tmp_path, monkeypatch):
 def test_docs_example_scenarios_are_valid():
     assert len(blocks(TEXT, "yaml")) >= 2
     for text in blocks(TEXT, "yaml"):
-        parse(text if "groups:" in text else "groups: {web: {vms: {vm1: }}}\n" + text, "docs")
+        parse(text if "groups:" in text else "groups: {web: {vms: {vm1: }}}\n" + text)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the examples use curl")

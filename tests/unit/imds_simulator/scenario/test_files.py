@@ -33,7 +33,7 @@ events:
 
 def errors(text: str) -> list[str]:
     with pytest.raises(ScenarioError) as caught:
-        parse(text, "f.yaml")
+        parse(text)
     return str(caught.value).splitlines()
 
 
@@ -216,7 +216,7 @@ LISTED = GOOD.replace("      vm1:\n      vm2: {zone: 1}\n", "      - vm1\n      
 
 
 def test_list_of_vms_has_the_vms_of_a_mapping_without_values() -> None:
-    assert parse(LISTED, "f.yaml") == parse(GOOD.replace(" {zone: 1}", ""), "f.yaml")
+    assert parse(LISTED) == parse(GOOD.replace(" {zone: 1}", ""))
 
 
 def test_problem_of_a_vm_in_a_list_has_the_line_of_its_name() -> None:
@@ -229,7 +229,7 @@ def test_problem_of_a_vm_in_a_list_has_the_line_of_its_name() -> None:
 
 @pytest.mark.parametrize("shown", ["", "soon", "1800000000", "Mon, 19 Sep 2016 18:29:47 GMT", "2030-01-31T12:00:00Z"])
 def test_not_before_is_any_other_text(shown: str) -> None:
-    assert parse(GOOD.replace("at: 1h30m", f"not_before: '{shown}'"), "f.yaml").events[0].not_before == shown
+    assert parse(GOOD.replace("at: 1h30m", f"not_before: '{shown}'")).events[0].not_before == shown
 
 
 def test_all_problems_are_reported_together_in_the_order_of_the_file() -> None:
@@ -304,8 +304,8 @@ def test_damaged_scenario_has_a_line_for_each_problem(name: str) -> None:
     text = (LIBRARY / f"{name}.yaml").read_text(encoding="utf-8")
     for end in range(1, len(text), 7):
         try:
-            parse(text[:end], "f.yaml")
-            parse(text[:end] + "\ufffd" + text[end + 5 :], "f.yaml")
+            parse(text[:end])
+            parse(text[:end] + "\ufffd" + text[end + 5 :])
         except ScenarioError as error:
             assert all(re.match(r"f\.yaml:\d+: ", line) for line in str(error).splitlines())
 
@@ -336,7 +336,7 @@ def test_two_forms_of_one_address_are_refused(first: str, second: str) -> None:
 )
 def test_source_address_is_canonical(written: str, meant: str) -> None:
     text = GOOD.replace("{zone: 1}", f"{{source: '{written}'}}")
-    assert parse(text, "f.yaml").groups[0].vms[1].source == meant
+    assert parse(text).groups[0].vms[1].source == meant
     twice = text.replace("      vm1:\n", f"      vm1: {{source: '{meant}'}}\n")
     assert errors(twice) == [f"f.yaml:7: groups.web.vms.vm2.source: vm1 has the address {meant} already"]
 

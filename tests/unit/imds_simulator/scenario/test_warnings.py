@@ -16,7 +16,7 @@ GUID = "818281bc-a73f-5c57-ad82-68f7a6786f11"
 
 
 def warnings(groups: Any, **more: Any) -> dict[Path, str]:
-    return dict(scenario_warnings(parse(json.dumps({"groups": groups, **more}), "f.yaml")))
+    return dict(scenario_warnings(parse(json.dumps({"groups": groups, **more}))))
 
 
 def instance_warnings(instance: Any, kind: str = "standalone") -> dict[Path, str]:

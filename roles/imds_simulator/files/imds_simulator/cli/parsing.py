@@ -84,7 +84,7 @@ class Option(click.Option):
 def option(
     name: str,
     metavar: str,
-    meaning: str = "",
+    meaning: str,
     parse: Callable[[str], Any] = str,
     cls: type[Option] = Option,
     **more: Any,

@@ -33,7 +33,7 @@ class Access:
     An empty ``token`` means that requests need none; ``host`` is as the user gave it.
     """
 
-    def __init__(self, token: str = "", host: str = "localhost") -> None:
+    def __init__(self, token: str, host: str) -> None:
         self.token = token
         # the name of this machine without its domain, for which the resolver may ask a slow server
         self._names = frozenset(("localhost", host.lower(), socket.gethostname().lower()))

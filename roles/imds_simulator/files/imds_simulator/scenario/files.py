@@ -40,10 +40,8 @@ def load_with_warnings(name_or_file: str) -> tuple[Scenario, list[str]]:
     return parse_with_warnings(text, str(file))
 
 
-def parse_with_warnings(text: str, file_name: str, now: float | None = None) -> tuple[Scenario, list[str]]:
+def parse_with_warnings(text: str, file_name: str) -> tuple[Scenario, list[str]]:
     """Return the scenario in ``text``, and its warnings; ``file_name`` is for messages.
-
-    ``now`` is the Unix time, after which absolute times have to be; None: the present time.
 
     Raises:
         ScenarioError: ``text`` is not a valid scenario.
@@ -53,7 +51,7 @@ def parse_with_warnings(text: str, file_name: str, now: float | None = None) -> 
     scenario = read(Scenario, source.data, (), problems)
     # events of VMs that could not be read would seem wrong
     if scenario is not None and not problems.concern(("groups",)):
-        problems.check(scenario_problems(scenario, time.time() if now is None else now))
+        problems.check(scenario_problems(scenario, time.time()))
     if scenario is None or problems.found:
         raise ScenarioError("\n".join(_lines(problems.found, source, file_name)))
     warnings = [(path, f"warning: {text}") for path, text in scenario_warnings(scenario)]
