@@ -60,7 +60,6 @@ LIVES = {
         {"notice": "3m", "started_for": "5s"}, {189.9: "Scheduled", 190: "Started", 195: ""}, knobs=OWN_KNOBS
     ),
     "approved": Life({}, {20.9: "Scheduled", 21: "Started"}, {20: "approve"}),
-    "approved-when-started": Life({}, {912: "Started"}, {911: "approve"}),
     "start-delay": Life({}, {49: "Scheduled", 50: "Started"}, {20: "approve"}, {"start_delay": "30s"}),
     "not-shortened": Life({}, {909: "Scheduled", 910: "Started"}, {20: "approve"}, {"approval_shortens": False}),
     "held": Life({"hold": True}, {909.9: "Scheduled", 910: "Started"}, {20: "approve"}),
@@ -113,7 +112,7 @@ def test_approval_repeated_or_late_changes_nothing():
     assert approve(simulation, "e", "vm1", 21) == []
     assert approve(simulation, "e", "vm2", 21) == ["approved"]
     assert document_at(simulation, "vm1", 30) == before and event(simulation).approved_at == T0 + 20
-    assert approve(simulation, "e", "vm1", 911) == []
+    assert approve(simulation, "e", "arm", 911) == [], "it is Started"
     assert document_at(simulation, "vm1", 912)["DocumentIncarnation"] == 3
 
 
