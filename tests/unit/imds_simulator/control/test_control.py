@@ -70,6 +70,10 @@ def test_schedule_with_at_and_after_appears_later(sim):
         sim.advance(seconds)
         found.append(visible_statuses(sim))
     assert found == [[], ["Started"], [], ["Scheduled"]]
+    # five seconds after the end of the first one
+    assert schedule(sim, after=first["name"], at=7)["status"] == "Planned"
+    sim.advance(2)
+    assert visible_statuses(sim) == ["Scheduled"] * 2
 
 
 def test_every_wrong_member_of_a_request_is_named(sim):
