@@ -299,6 +299,8 @@ NINES = "9" * 5000
         ("GET", "/requests?what=approved", None, "what: unknown key; known keys: after, vm"),
         ("GET", "/requests?vm=vm9&aftr=1", None, "aftr: unknown key .did you mean after.*; vm: there is no VM"),
         ("GET", "/state?after_lines=1", None, "after_lines: unknown key .did you mean after_line"),
+        ("POST", "/incarnation", {"group": "web", "to": 1, "at": 5}, "at: not allowed; the control API changes the"),
+        ("POST", "/faults", {"kind": "gone", "from": "2020-01-31T12:00:00Z"}, "from: 2020-01-31.* is in the past"),
         ("GET", "/log?after=x", None, ""),
         ("GET", "/log?after=%C2%B2", None, ""),
         ("GET", "/log?after=" + NINES, None, ""),
