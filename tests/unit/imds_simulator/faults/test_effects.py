@@ -23,6 +23,7 @@ from support.simulator.raw_http import (
     send_request,
     send_requests,
 )
+from support.simulator.simulations import PAIR
 from support.wait import wait_until
 
 JSON = {"Content-Type": "application/json; charset=utf-8"}
@@ -230,6 +231,12 @@ def test_fault_refuse_is_in_effect_when_the_control_api_answers(sim, inject):
                 connect(sim.endpoints[vm])
         sim.delete("/faults")
         assert send_request(sim.endpoints["vm1"]).status == 200
+
+
+def test_fault_refuse_begins_at_its_time_with_the_real_clock(start_simulator):
+    scenario = {"groups": PAIR, "faults": [{"kind": "refuse", "vm": "vm1", "from": "300ms"}]}
+    sim = start_simulator(scenario, clock="real")
+    wait_until(lambda: sim.log(what="refusing"))
 
 
 def test_fault_status_keeps_the_connection_open(inject, vm1):
