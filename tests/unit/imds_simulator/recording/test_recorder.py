@@ -208,6 +208,15 @@ def test_recording_continues_without_a_reader_of_its_messages(tmp_path: Path, en
     assert recorder.wait(30) == 0
 
 
+def test_reason_of_a_refusal_needs_no_time_of_the_writer_thread() -> None:
+    program = (
+        "import sys; from imds_simulator.recording import record_command; record_command.start_writing = lambda: None\n"
+        "from imds_simulator.__main__ import main; sys.exit(main())"
+    )
+    refused = simulator_process.spawn("record", "--output", "/dev/null", program=["-c", program])
+    assert "/dev/null: not a regular file" in refused.communicate(timeout=60)[1] and refused.returncode == 2
+
+
 def test_copied_folder_records_without_libraries_and_says_first_what_it_enables(tmp_path: Path, endpoint: str) -> None:
     shutil.copytree(PACKAGE_ROOT / "imds_simulator", tmp_path / "imds_simulator")
     blocked = "import sys; sys.modules.update(dict.fromkeys(('aiohttp', 'yaml', 'multidict', 'requests')));"

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 from ..api_versions import LATEST_EVENTS_VERSION
 from ..cli.options import http_address
-from ..cli.output import finish_writing, print_err, program_name, start_writing
+from ..cli.output import fail, finish_writing, print_err, program_name, start_writing
 from ..cli.parsing import Command, option, parse
 from ..scenario.groups import Address
 from ..times import parse_duration
@@ -40,8 +40,7 @@ def main(arguments: Sequence[str]) -> int:
             finish_writing()
             _run(Recorder(file, options.endpoint, Clock(), lambda line: print_err(f"record: {line}")), options)
     except Unusable as error:
-        print_err(f"{program_name()}: {error}")
-        return 2
+        fail(str(error))
     except OSError as error:
         remedy = "free some space and run the same command to continue it"
         print_err(f"{program_name()}: {options.output}: {error.strerror}; {remedy}")
