@@ -102,16 +102,16 @@ class Names(NamedTuple):
     def claim(self, minion: str, name: str) -> Names:
         """Return the names after a minion has reported the name of its VM."""
         vm = vm_key(name)
-        if self.claims.get(minion) == vm and minion in self.observed:
-            return self
         before = self.claims.get(minion)
-        claimants = {**self.claimants, vm: self.claimants.get(vm, frozenset()) | {minion}}
-        if before not in (None, vm):
-            claimants[str(before)] = claimants[str(before)] - {minion}
-        changed = self._replace(
-            claims={**self.claims, minion: vm},
-            claimants={key: minions for key, minions in claimants.items() if minions},
-        )
+        changed = self
+        if before != vm:
+            claimants = {**self.claimants, vm: self.claimants.get(vm, frozenset()) | {minion}}
+            if before is not None:
+                claimants[before] = claimants[before] - {minion}
+            changed = self._replace(
+                claims={**self.claims, minion: vm},
+                claimants={key: minions for key, minions in claimants.items() if minions},
+            )
         if self._given(minion) is not None or minion in self.observed:
             return changed
         owner = self.minion_of(vm)

@@ -73,3 +73,12 @@ def test_minion_whose_key_is_deleted_is_forgotten() -> None:
 
 def test_minions_without_a_name_are_listed() -> None:
     assert names(table={"web1": "web1"}).claim("web2", "web2").nameless() == ("db.example.com", "other")
+
+
+@pytest.mark.parametrize(
+    ("minion", "vm"), [("web1", "web1"), ("web2", "a"), ("db.example.com", "db"), ("other", "web1")]
+)
+def test_repeated_report_changes_nothing(minion: str, vm: str) -> None:
+    """A change has the engine poll the minion again."""
+    known = names(table={"web2": "A"}).claim(minion, vm)
+    assert known.claim(minion, vm) is known
