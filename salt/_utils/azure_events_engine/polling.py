@@ -66,10 +66,10 @@ def poll_now(update: StateUpdate, minion: str) -> None:
 
 def poll_referred(update: StateUpdate, minion: str) -> None:
     """Have a minion polled that does not list an event though another minion names its VM."""
-    next_at, pause = update.referred.get(minion, (update.now, 0.0))
-    if update.now >= next_at and update.minion(minion).poll_job == 0:
-        pause = min(_MAX_REFERRED_PAUSE, pause * 2) if pause else _FIRST_REFERRED_PAUSE
-        update.set_referred(minion, update.now + pause, pause)
+    known = update.minion(minion)
+    if update.now >= known.refer_at and known.poll_job == 0:
+        pause = min(_MAX_REFERRED_PAUSE, max(_FIRST_REFERRED_PAUSE, known.refer_pause * 2))
+        update.set_minion(minion, refer_at=update.now + pause, refer_pause=pause)
         request_poll(update, minion)
 
 
@@ -82,8 +82,8 @@ def record_answer(update: StateUpdate, minion: str, token: int, news: bool) -> N
     update.set_minion(
         minion, poll_job=job, poll_pause=pause, poll_at=at, silent=0, answered_job=max(token, known.answered_job)
     )
-    if news and minion in update.referred:
-        update.set_referred(minion, update.now, 0.0)
+    if news:
+        update.set_minion(minion, refer_at=update.now, refer_pause=0.0)
 
 
 def poll_members(update: StateUpdate) -> None:

@@ -27,6 +27,8 @@ class Minion(NamedTuple):
         poll_sent_at, poll_at: time of the last poll, and before which it is not polled again.
         poll_pause: seconds between two polls because of hints; grows while the answers bring no
             change.
+        refer_at, refer_pause: the time before which it is not polled because another minion names its
+            VM, and the pause that led to it.
         answered_at: time of its last valid answer.
         answered_job: token of the newest poll that it answered.
         silent: polls in a row that it did not answer in time.
@@ -48,6 +50,8 @@ class Minion(NamedTuple):
     poll_sent_at: float = -math.inf
     poll_at: float = -math.inf
     poll_pause: float = 0.0
+    refer_at: float = -math.inf
+    refer_pause: float = 0.0
     answered_at: float = -math.inf
     answered_job: int = 0
     silent: int = 0
@@ -230,8 +234,6 @@ class State(NamedTuple):
         next_job: token of the next job.
         swept_at: time of the last poll of all minions.
         polled_at: time of the last poll of the members of all maintenances.
-        referred: by minion id, the time before which it is not polled because another minion names
-            it, and the pause that follows.
         unwritten: why the state cannot be written to the disk, or "".
     """
 
@@ -245,5 +247,4 @@ class State(NamedTuple):
     next_job: int = 1
     swept_at: float = -math.inf
     polled_at: float = -math.inf
-    referred: Mapping[str, tuple[float, float]] = {}
     unwritten: str = ""

@@ -34,7 +34,6 @@ class StateUpdate:
         self.minions = cast("dict[str, Minion]", state.minions)
         self.maintenances = cast("dict[str, Maintenance]", state.maintenances)
         self.over = cast("dict[str, Maintenance]", state.over)
-        self.referred = cast("dict[str, tuple[float, float]]", state.referred)
         self._jobs: Mapping[int, Job] = state.jobs
         self._next_job = state.next_job
         self.swept_at = state.swept_at
@@ -49,7 +48,6 @@ class StateUpdate:
             minions=self.minions,
             maintenances=self.maintenances,
             over=self.over,
-            referred=self.referred,
             jobs=self._jobs,
             next_job=self._next_job,
             swept_at=self.swept_at,
@@ -74,11 +72,6 @@ class StateUpdate:
         """Remove a minion that is no longer accepted."""
         self.minions = self._copy_on_write(self.minions, self._before.minions)
         self.minions.pop(name, None)
-
-    def set_referred(self, name: str, next_at: float, pause: float) -> None:
-        """Set when a minion may next be polled because another one names it, and the pause."""
-        self.referred = self._copy_on_write(self.referred, self._before.referred)
-        self.referred[name] = (next_at, pause)
 
     def maintenances_of(self, minion: str) -> list[str]:
         """Return the keys of the maintenances of which the minion is a member."""
