@@ -103,9 +103,8 @@ class Minion:
                 log.error(
                     "azure_events: %s; it is now %s, and this minion counts as prepared by hand",
                     error,
-                    self.file.quarantine(),
+                    self.file.quarantine(unknown),
                 )
-                self.file.write(unknown)
             return unknown
 
     def write_if_possible(self, now: Record) -> None:

@@ -248,9 +248,16 @@ class RecordFile:
         keys = dict.fromkeys((*self.gone(), *(event.key for event in events)))
         state_file.write(self._gone_path, {"gone": list(keys)[-_MOST_GONE:]})
 
-    def quarantine(self) -> str:
-        """Rename a damaged file, and return its new path."""
-        return durable_file.set_aside(self.path if os.path.lexists(self.path) else self._unwritten_path)
+    def quarantine(self, replacement: Record) -> str:
+        """Replace a damaged file by a record, and return the path of the copy of the damaged one.
+
+        A kill or a full disk leaves one of the two at the path; otherwise nothing would be prepared any more.
+        """
+        damaged = self.path if os.path.lexists(self.path) else self._unwritten_path
+        aside = damaged + ".damaged"
+        durable_file.write(aside, durable_file.read(damaged))
+        self.write(replacement)
+        return aside
 
 
 def _version_of(path: str) -> tuple[int, int, int] | None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -138,6 +139,23 @@ def test_damaged_record_is_quarantined_and_counts_as_by_hand(minion: StepsMinion
     assert len(minion.ran) == 2
     assert minion.recover() == "recovered"
     assert minion.record.with_name(name + ".damaged").read_text() == "{"
+
+
+def test_damaged_record_counts_as_by_hand_until_the_disk_has_space(
+    minion: StepsMinion, azure: Azure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event_id = azure.announce("vm1")
+    minion.record.parent.mkdir(parents=True)
+    minion.record.write_text("{")
+
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", full)
+        assert [minion.prepare(event_id), minion.prepare(event_id)] == ["failed", "failed"]
+    assert [one["event_id"] for one in minion.call("status")["records"]] == [""]
+    assert minion.prepare(event_id) == "prepared"
 
 
 def test_without_steps_nothing_is_prepared_and_an_empty_list_is_enough(minion: StepsMinion, azure: Azure) -> None:
