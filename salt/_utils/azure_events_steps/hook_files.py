@@ -12,7 +12,6 @@ import hashlib
 import os
 import re
 import shutil
-import tempfile
 from typing import Callable, Iterator, Mapping
 
 from azure_events_watch import durable_file, state_file
@@ -29,8 +28,8 @@ REFRESH_TIMEOUT = 5.0
 FIRST_TIMEOUT = 60.0
 
 _LOCK = "hooks.lock"
-# the link to the folder with the present version, and the beginning of the names of such folders
-_CURRENT, _VERSION, _NEW = "hooks", "hooks-", "hooks-new-"
+# the link to the folder with the present version, the beginning of the names of such folders, and an incomplete one
+_CURRENT, _VERSION, _NEW = "hooks", "hooks-", "hooks-new"
 _FILE_NAME = re.compile(r"(?:[A-Za-z0-9_]+/)*[A-Za-z0-9_]+\.py")
 
 # returns the path on this minion of each file that the master has, by its name below the package
@@ -107,17 +106,24 @@ class HookFiles:
         before = os.path.basename(os.path.realpath(link))
         if before == version and self.find() is not None:
             return
-        new = tempfile.mkdtemp(prefix=_NEW, dir=self._folder)
-        for name, content in contents.items():
-            file = os.path.join(new, PACKAGE, name)
-            os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
-            durable_file.create(file, content)
-        for folder, _folders, _files in os.walk(new):
-            durable_file.sync_folder(folder)
+        new = os.path.join(self._folder, _NEW)
+        # a transfer was killed
+        shutil.rmtree(new, ignore_errors=True)
+        os.mkdir(new, 0o700)
         target = os.path.join(self._folder, version)
-        # a folder of that name is damaged
-        shutil.rmtree(target, ignore_errors=True)
-        os.rename(new, target)
+        try:
+            for name, content in contents.items():
+                file = os.path.join(new, PACKAGE, name)
+                os.makedirs(os.path.dirname(file), mode=0o700, exist_ok=True)
+                durable_file.create(file, content)
+            for folder, _folders, _files in os.walk(new):
+                durable_file.sync_folder(folder)
+            # a folder of that name is damaged
+            shutil.rmtree(target, ignore_errors=True)
+            os.rename(new, target)
+        finally:
+            # on a full disk a part would take the space of the minion's record
+            shutil.rmtree(new, ignore_errors=True)
         with durable_file.replacing(link) as draft:
             os.symlink(version, draft)
         # a job may still run the version before

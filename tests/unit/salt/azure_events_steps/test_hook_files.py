@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sys
@@ -91,6 +92,23 @@ def test_minion_that_never_had_the_files_fails_and_says_why(hooked: StepsMinion,
     answer = hooked.call("prepare", event_id)
     assert answer["outcome"] == "failed" and "file roots lack azure_events/hooks" in answer["reason"]
     assert hooked.call("check")["outcome"] == "failed"
+
+
+def test_transfer_that_fails_leaves_nothing(
+    hooked: StepsMinion, tree: HookTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later one removes what a killed one has left."""
+    hooked.configure(ready_hooks=[tree.hook()])
+    (hooked.cachedir / "azure_events" / "hooks-new" / "ready_hooks").mkdir(parents=True)
+
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", full)
+        assert "No space left" in hooked.call("check")["reason"]
+    assert hooked.hook_copies == []
+    assert hooked.call("check")["outcome"] == "ready"
 
 
 def test_copy_is_private(hooked: StepsMinion, tree: HookTree) -> None:
