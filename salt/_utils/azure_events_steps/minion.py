@@ -96,8 +96,6 @@ class Minion:
         try:
             return self.file.read()
         except ValueError as error:
-            if isinstance(error.__cause__, OSError):
-                raise error.__cause__ from None
             unknown = damaged(str(error))
             if quarantine:
                 log.error(

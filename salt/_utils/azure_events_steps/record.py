@@ -199,7 +199,12 @@ class RecordFile:
         self._gone_path = os.path.join(state_file.folder(cachedir), _GONE_FILE)
 
     def read(self) -> Record | None:
-        """Return the record, or None if nothing is prepared; raise ValueError for a damaged file."""
+        """Return the record, or None if nothing is prepared.
+
+        Raises:
+            ValueError: the file is damaged.
+            OSError: it cannot be read now.
+        """
         found = self._read(self.path)
         if found is not None:
             return found
@@ -235,7 +240,10 @@ class RecordFile:
             raise ValueError(f"{path} is damaged: {error}") from None
 
     def gone(self) -> tuple[str, ...]:
-        """Return the keys of the latest events that the minion recovered from; none of a damaged file."""
+        """Return the keys of the latest events that the minion recovered from; none of a damaged file.
+
+        It raises OSError if the file cannot be read now.
+        """
         try:
             data = state_file.load(self._gone_path)
         except ValueError:
@@ -244,7 +252,7 @@ class RecordFile:
         return tuple(map(str, found)) if isinstance(found, list) else ()
 
     def add_gone(self, events: Iterable[ScheduledEvent]) -> None:
-        """Remember events; raise OSError if the file cannot be written."""
+        """Remember events; raise OSError if the file cannot be read or written."""
         keys = dict.fromkeys((*self.gone(), *(event.key for event in events)))
         state_file.write(self._gone_path, {"gone": list(keys)[-_MOST_GONE:]})
 

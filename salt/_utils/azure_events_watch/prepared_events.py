@@ -27,9 +27,9 @@ class PreparedEvents:
         if version != self._version:
             try:
                 record = self._file.read()
-            except ValueError as error:
-                if isinstance(error.__cause__, OSError):
-                    return self._events
+            except OSError:
+                return self._events
+            except ValueError:
                 record = None
             self._events = record.events if record is not None else ()
             self._version = version

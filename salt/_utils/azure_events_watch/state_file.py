@@ -36,7 +36,7 @@ def state_path(cachedir: str, beacon: str) -> str:
 def read(path: str) -> dict[str, Any] | None:
     """Return the content of a state file, or None if there is none.
 
-    The function raises ValueError if the file cannot be read, or is not a state file.
+    The function raises OSError if the file cannot be read now, and ValueError if it is not a state file.
     """
     data = load(path)
     if data is not None and not isinstance(data.get("entries"), list):
@@ -48,13 +48,14 @@ def load(path: str) -> dict[str, Any] | None:
     """Return the mapping in a JSON file of this version, or None if there is no file.
 
     Raises:
-        ValueError: the file cannot be read (the cause is an OSError), is not JSON, or is of another version.
+        OSError: the file cannot be read now.
+        ValueError: it is not JSON, or is of another version.
     """
     try:
         data = durable_file.read_json(path)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
     if not isinstance(data, dict) or data.get("version") != _VERSION:
         raise ValueError(f"{path}: not a file of this version")
@@ -73,7 +74,7 @@ def read_all(cachedir: str) -> dict[str, dict[str, Any]]:
             path = os.path.join(folder(cachedir), name)
             try:
                 data = read(path)
-            except ValueError:
+            except (OSError, ValueError):
                 continue
             if data is not None:
                 found[str(data.get("beacon"))] = dict(data, path=path)

@@ -356,7 +356,7 @@ class Watcher:
             ledger = ledger_from_json(data)
             self._selection_key, self._vm_name = data.get("meant_by"), owner
             return ledger
-        except ValueError as error:
+        except (OSError, ValueError) as error:
             log.warning("azure_events: %s; the state is lost, and events that ended since then are not sent", error)
             return fresh
 

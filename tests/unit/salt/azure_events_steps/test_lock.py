@@ -13,7 +13,8 @@ import pytest
 from azure_events_steps import lock
 from azure_events_steps.configuration import parse_configuration
 from azure_events_steps.minion import Minion
-from azure_events_steps.record import PREPARED, Reason, Record
+from azure_events_steps.record import PREPARED, Reason, Record, RecordFile
+from azure_events_watch import durable_file
 from azure_events_watch.prepared_events import PreparedEvents
 from support.salt.steps import raises
 
@@ -48,3 +49,18 @@ def test_record_that_cannot_be_read_now_is_not_damaged(
         assert watched.events() == ()
         minion.readable_record(quarantine)
     assert minion.readable_record() == RECORD and watched.events() == RECORD.events
+
+
+def test_events_that_are_over_stay_noted_while_they_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = RecordFile(str(tmp_path))
+    file.add_gone(RECORD.events)
+
+    def refuse(*_arguments: object) -> None:
+        raise OSError("Too many open files")
+
+    with monkeypatch.context() as system, pytest.raises(OSError, match="Too many"):
+        system.setattr(durable_file, "read", refuse)
+        file.add_gone(RECORD._replace(reasons=(Reason("A"),)).events)
+    assert file.gone() == ("c7061bac",)
