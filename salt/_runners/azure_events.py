@@ -200,7 +200,7 @@ def release(event_id):
 def push(url, header_file, report):
     """Push a change that a beacon reports to Event-Driven Ansible.
 
-    The function tries once. ``salt://reactor/azure_events_push.sls`` calls it.
+    The function tries once, and fails if the endpoint redirects. ``salt://reactor/azure_events_push.sls`` calls it.
 
     Args:
         url: of the endpoint.
@@ -208,7 +208,7 @@ def push(url, header_file, report):
         report: the data of the beacon's event: as JSON, or as the dictionary that ``salt-run`` makes of it.
 
     Returns:
-        The answer of ``salt.utils.http.query``; an empty dictionary for a report that is not of a change.
+        A dictionary with ``body``, or with ``error``; an empty dictionary for a report that is not of a change.
 
     CLI Example:
 
@@ -226,8 +226,16 @@ def push(url, header_file, report):
     if change is None:
         return {}
     data = json.dumps(change)
-    answer = salt.utils.http.query(url, method="POST", header_file=header_file, data=data, opts=__opts__, node="master")
-    return _failed(**answer) if "error" in answer else answer
+    answer = salt.utils.http.query(
+        url, method="POST", header_file=header_file, data=data, opts=__opts__, node="master", handle=True
+    )
+    if "error" in answer:
+        return _failed(**answer)
+    # both backends of Salt, requests and tornado, follow a redirect, mostly by a GET, which pushes nothing
+    reached = answer["handle"]
+    if getattr(reached, "history", None) or getattr(reached, "effective_url", url) != url:
+        return _failed(f"{url}: it redirects the push; set the address to which it redirects")
+    return {"body": (answer["body"] or b"").decode("utf-8", "replace")}
 
 
 def _request(do, event_id=None, force=False):

@@ -17,6 +17,7 @@ from salt.loader import engines, runner, utils
 
 from azure_events_engine.settings import Settings
 from salt import cache as salt_cache
+from support.ready_hooks.web_server import Answer, WebServer
 from support.salt.loaded import ROOT
 
 PUBLIC = ("status", "fleet", "prepare", "recover", "approve", "hold", "release", "push")
@@ -93,6 +94,17 @@ def test_push_that_fails_has_a_return_code(runners: Any) -> None:
     for report in ("x", "[1]", 7, '{"id": "web1", "event_id": "A", "change": "started"}'):
         answer = runners["azure_events.push"]("http://127.0.0.1:9/", "/dev/null", report)
         assert answer["retcode"] == 1 and answer["error"]
+
+
+@pytest.mark.parametrize("backend", ["tornado", "requests"])
+def test_push_that_is_redirected_fails(opts: dict[str, Any], backend: str) -> None:
+    push = runner(dict(opts, backend=backend))["azure_events.push"]
+    report = {"id": "web1", "event_id": "A", "change": "started"}
+    with WebServer() as endpoint:
+        for status, headers in ((302, {"Location": "/login"}), (200, {})):
+            endpoint.answers = [Answer(status, headers=headers)]
+            answer = push(endpoint.url, "/dev/null", report)
+            assert ("it redirects the push" in answer.get("error", "")) == (status == 302)
 
 
 def test_secret_of_runner_and_engine_is_private(fleet: Any, opts: dict[str, Any]) -> None:
