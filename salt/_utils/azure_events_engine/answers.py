@@ -93,8 +93,6 @@ class Record(NamedTuple):
     event_id: str
     state: str
     this_boot: bool
-    why_not: str
-    resources: tuple[str, ...]
     event_type: str
 
 
@@ -236,14 +234,7 @@ def _record(given: Any) -> Record:
     state = given.get("state")
     if state not in RECORD_STATES:
         raise InvalidAnswer(f"state {_preview(state)} of a record is unknown")
-    return Record(
-        event_id,
-        state,
-        _boolean(given, "this_boot"),
-        _text(given, "why_not"),
-        _names(given, "resources"),
-        _text(given, "event_type"),
-    )
+    return Record(event_id, state, _boolean(given, "this_boot"), _text(given, "event_type"))
 
 
 def _list(given: dict[str, Any], key: str, most: int) -> list[Any]:
