@@ -127,7 +127,7 @@ def _supervised(
             posix_processes.end_descendants(worker)
             return of_timeout(step, tail.decode("utf-8", "replace"))
     if output_read in listening:
-        tail = (tail + _rest_of(output_read))[-TAIL:]
+        tail = _with_rest_of(output_read, tail)
     text = tail.decode("utf-8", "replace")
     if step.kind != COMMAND:
         try:
@@ -186,17 +186,15 @@ def _reaped(worker: int) -> int | None:
     return status
 
 
-def _rest_of(fd: int) -> bytes:
-    pieces = []
+def _with_rest_of(fd: int, tail: bytes) -> bytes:
+    """Return the end of the output with that of LAST_OUTPUT_TIMEOUT seconds."""
     ends = time.monotonic() + LAST_OUTPUT_TIMEOUT
     while select.select([fd], [], [], max(0.0, ends - time.monotonic()))[0]:
         piece = os.read(fd, 65536)
-        if not piece:
+        tail = (tail + piece)[-TAIL:]
+        if not piece or time.monotonic() >= ends:
             break
-        pieces.append(piece)
-        if time.monotonic() >= ends:
-            break
-    return b"".join(pieces)
+    return tail
 
 
 def _read_all(fd: int, timeout: float) -> bytes:

@@ -92,7 +92,7 @@ def _watched(
                 process.wait(pause)
             pause = min(pause * 1.5, PAUSES[1])
     job.release()
-    text = decode_windows_output((tail + _rest_of(output))[-TAIL:], _CODE_PAGE)
+    text = decode_windows_output(_with_rest_of(output, tail), _CODE_PAGE)
     if step.kind == COMMAND:
         return of_command(process.returncode, text)
     try:
@@ -153,16 +153,15 @@ def _send(pipe: IO[bytes], request: bytes) -> None:
         pipe.write(request)
 
 
-def _rest_of(output: windows_pipe.OutputPipe) -> bytes:
-    """Return the output until its end, or that of LAST_OUTPUT_TIMEOUT seconds if a service keeps the pipe open."""
-    pieces = []
+def _with_rest_of(output: windows_pipe.OutputPipe, tail: bytes) -> bytes:
+    """Return the end of the output, with that of LAST_OUTPUT_TIMEOUT seconds if a service keeps the pipe open."""
     ends = time.monotonic() + LAST_OUTPUT_TIMEOUT
     while True:
         late = time.monotonic() >= ends
         piece = output.read()
         if piece is None or late:
             break
-        pieces.append(piece)
+        tail = (tail + piece)[-TAIL:]
         if not piece:
             time.sleep(PAUSES[0])
-    return b"".join(pieces)
+    return tail

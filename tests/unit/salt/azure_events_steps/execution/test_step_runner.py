@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,22 @@ def test_service_that_a_step_starts_does_not_hold_the_lock_of_the_job(tmp_path: 
             assert free is not None and is_running(pid_in(service))
     finally:
         os.kill(pid_in(service), signal.SIGKILL)
+
+
+@pytest.mark.skipif(WINDOWS, reason="Windows has no such account of memory")
+def test_service_that_writes_without_end_does_not_fill_the_memory() -> None:
+    code = """
+import resource
+from azure_events_steps.configuration import Step
+from azure_events_steps.execution.step_runner import run_step
+step = Step("x", "command", "timeout 2 cat /dev/zero & exit 0", (), {}, {}, 20.0)
+print(run_step(step, {}, None).outcome, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+    ran = subprocess.run(
+        python(code), env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, stdout=subprocess.PIPE, check=True
+    )
+    outcome, kilobytes = ran.stdout.decode().split()
+    assert outcome == DONE and int(kilobytes) < 60_000
 
 
 def test_function_imports_no_module_of_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
