@@ -24,7 +24,7 @@ def run_program(command: Sequence[str], environment: Mapping[str, str], timeout:
     ``environment`` has all variables of the program; ``timeout`` is in seconds. The function raises
     OSError if the program cannot be started.
     """
-    process = subprocess.Popen(  # pylint: disable=consider-using-with
+    with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -34,11 +34,11 @@ def run_program(command: Sequence[str], environment: Mapping[str, str], timeout:
         encoding="utf-8",
         errors="replace",
         start_new_session=True,
-    )
-    try:
-        output, errors = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        return None
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            # without another read: a process that has left the group may keep the outputs open
+            os.killpg(process.pid, signal.SIGKILL)
+            return None
     return ProgramResult(process.returncode, output, errors)

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ import pytest
 
 from azure_events_steps import lock
 from azure_events_steps.configuration import COMMAND, FUNCTION, Step
+from azure_events_steps.execution.posix_program import run_program
 from azure_events_steps.execution.results import DONE, FAILED, TAIL, TIMEOUT, Call, StepResult, decode_windows_output
 from azure_events_steps.execution.step_runner import run_step
 from support.salt import steps
 from support.salt.job_process import is_running, pid_in
-from support.salt.steps import WINDOWS, python, variable
+from support.salt.steps import WINDOWS, python, shell, variable
 
 VARIABLES = {"EVENT_ID": "C7061BAC", "EVENT_DESCRIPTION": "a&b \u00fc\u6f22"}
 
@@ -149,6 +151,13 @@ print(run_step(step, {}, None).outcome, resource.getrusage(resource.RUSAGE_CHILD
     )
     outcome, kilobytes = ran.stdout.decode().split()
     assert outcome == DONE and int(kilobytes) < 60_000
+
+
+@pytest.mark.skipif(WINDOWS, reason="ready hooks run on Linux only")
+def test_program_ends_at_its_time_limit_though_a_service_keeps_its_output() -> None:
+    began = time.monotonic()
+    assert run_program(shell("setsid sleep 6 & sleep 30"), os.environ, 0.5) is None
+    assert time.monotonic() - began < 5
 
 
 def test_function_imports_no_module_of_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
