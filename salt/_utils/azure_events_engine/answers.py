@@ -247,15 +247,15 @@ def _list(given: dict[str, Any], key: str, most: int) -> list[Any]:
 
 
 def _names(given: dict[str, Any], key: str) -> tuple[str, ...]:
-    """Return the names, with those truncated that are too long.
+    """Return the names, on one line and with those truncated that are too long.
 
-    A truncated name is not the name of a minion's VM, and no minion approves for it.
+    A changed name is not the name of a minion's VM, and no minion approves for it.
     """
     found = _list(given, key, _MAX_RESOURCES)
     for name in found:
         if not isinstance(name, str) or not name:
             raise InvalidAnswer(f"{key}: {_preview(name)} is not the name of a VM")
-    return tuple(name if len(name) <= _MAX_NAME else name[: _MAX_NAME - 3] + "..." for name in found)
+    return tuple(printable(name, _MAX_NAME) for name in found)
 
 
 def _name(given: dict[str, Any], key: str) -> str:

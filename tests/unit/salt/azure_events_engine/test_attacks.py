@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from azure_events_engine.text_table import events_as_text
 from support.salt_simulation.driver import EVENT, Driver, done, event, listing, prepared, record, status
 
 HIT = event("b", "c")
@@ -119,6 +120,13 @@ def test_invalid_answer_affects_its_minion_only(odd: Any) -> None:
     assert fleet.count("approve_prepared", "b") == 1
     rows = {row["minion"]: row for row in fleet.request("fleet", "")["rows"]}
     assert rows["a"]["problem"] and not rows["b"]["problem"]
+
+
+def test_name_of_a_vm_forges_no_line_of_the_table() -> None:
+    fleet = Driver("a")
+    fleet.poll({"a": status("a", event("a", "x\nA: Freeze, not before -, waiting for nothing\x1b[2J"))})
+    text = events_as_text(fleet.request("status", "")["rows"])
+    assert text.count("\n") == 4 and "\x1b" not in text
 
 
 @pytest.mark.parametrize(
