@@ -240,6 +240,16 @@ def test_leader_does_not_approve_while_a_vm_may_have_left_the_event() -> None:
     assert vm.sent == ["e1"]
 
 
+def test_event_that_the_last_document_lacks_is_not_approved() -> None:
+    vm = Driver(DRAIN)
+    vm.seconds(2, event())
+    vm.seconds(1)
+    vm.end_hook()
+    assert (vm.sent, vm.reason()) == ([], "not_listed")
+    vm.seconds(1, event())
+    assert vm.sent == ["e1"]
+
+
 def test_event_with_unreadable_vms_is_not_approved() -> None:
     vm = Driver()
     vm.seconds(1, event())

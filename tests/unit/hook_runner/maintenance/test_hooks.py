@@ -85,6 +85,14 @@ def test_hook_that_its_event_needs_no_more_delays_no_approval() -> None:
     assert (vm.prepared(), vm.sent) == ("ok", ["e1"])
 
 
+def test_hooks_of_the_most_urgent_event_begin_first_and_each_has_its_own_event() -> None:
+    vm = Driver(hook("prepare/10-drain", types=("Freeze",)), hook("prepare/20-sync", types=("Redeploy",)))
+    vm.read(event("e1", "Redeploy", not_before=300), event("e2", "Freeze"))
+    vm.end_hook()
+    expected = [("prepare/20-sync", vm.record("e1").number), ("prepare/10-drain", vm.record("e2").number)]
+    assert [(run.title, run.event) for run in vm.runs] == expected
+
+
 @pytest.mark.parametrize("state", [FAILED, TIMEOUT])
 def test_hook_that_failed_is_not_repeated_for_its_event(state: str) -> None:
     vm = Driver(DRAIN, CHECKPOINT)
