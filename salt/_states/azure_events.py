@@ -42,8 +42,9 @@ The following states act only if an event affects this VM:
         - onchanges:
           - azure_events: something is coming
 
-``of`` limits the approval to the events that were listed before the preparation. The VM is not
-prepared for an event that comes later.
+``of`` limits the approval to the events that were listed before the preparation, and without
+``types`` to the types that they had. The VM is not prepared for an event that comes later, or that
+becomes more severe.
 
 These states suit events that the minion survives, such as a Freeze. A reboot ends the state run; for
 reboots use the engine on the master, which calls the functions ``prepare`` and ``recover`` of the
@@ -76,8 +77,9 @@ except ImportError:
 
 __virtualname__ = "azure_events"
 
-# key in __context__ of the event IDs that the states "pending" of this run have seen, by name
-_SEEN = "azure_events.pending"
+# key in __context__ of the events that the states "pending" and "prepared" of this run have seen: by name of the state,
+# the type of each event by its ID
+_SEEN = "azure_events.seen"
 _FIRST_ANSWER_TIMEOUT = 130.0
 
 
@@ -94,7 +96,7 @@ def prepared(name, by_hand=False):
     if the event does not affect this VM, or if the minion's selection excludes it.
 
     Args:
-        name: ID of the event.
+        name: ID of the event, and the value for ``of`` of :py:func:`approved`.
         by_hand: prepare whatever Azure lists; the name is then a free text.
 
     Returns:
@@ -169,7 +171,7 @@ def pending(
         return _result(name, False, _error_text(error))
     if not found["events"] and not found["complete"]:
         return _result(name, False, "not all of the document could be read; it is unknown whether an event is there")
-    seen[name] = _ids(found["events"])
+    seen[name] = {event["event_id"]: event["event_type"] for event in found["events"]}
     if not found["events"]:
         return _result(name, True, "No event is there")
     changes = {"events": {"old": [], "new": _ids(found["events"])}}
@@ -217,8 +219,9 @@ def approved(
         api_version: of IMDS.
         resource_name: this VM's name.
         timeout: seconds in all.
-        of: name of a state :py:func:`pending` that has run before in this run. Only the events that it
-            saw are approved; the state fails if it could not read the events. Events that affect other
+        of: name of a state :py:func:`pending` or :py:func:`prepared` that has run before in this run. Only
+            the events that it saw are approved; the state fails if that one could not read the events, or,
+            without ``types``, if an event has a type now that it did not see. Events that affect other
             VMs too are then ignored, which is not a failure, as are events that only advise, or whose
             type, source or resource type is unknown, unless event_ids, types or a policy says otherwise.
 
@@ -231,15 +234,10 @@ def approved(
             return _result(
                 name,
                 False,
-                f"of: no state azure_events.pending with the name {of!r} has seen the events in this run",
+                f"of: no state azure_events.pending or prepared with the name {of!r} has seen the events in this run",
             )
-        seen = __context__[_SEEN][of]
-        wanted = (
-            None
-            if event_ids is None
-            else {str(one).casefold() for one in ([event_ids] if isinstance(event_ids, str) else event_ids)}
-        )
-        selection["event_ids"] = [event_id for event_id in seen if wanted is None or event_id.casefold() in wanted]
+        chosen = _chosen(__context__[_SEEN][of], event_ids)
+        selection.update(event_ids=list(chosen), types=sorted(set(chosen.values())) if types is None else types)
         if event_ids is None and types is None and policy is None and policy_file is None:
             # no operator has named these events: unless a policy decides, their IDs would release unknown types, too
             policy = {"rules": [{"name": f"seen by {of}", "approve": "now"}]}
@@ -279,6 +277,9 @@ def approved(
     if __opts__["test"] and done["changed"]:
         return _result(name, None, "Would be approved: " + ", ".join(done["approved"]), _approvals(done["approved"]))
     ret = _result(name, True, comment, _approvals(done["approved"]))
+    changed = _of_other_types(done["approvals"], selection["types"]) if of is not None and types is None else []
+    if changed:
+        ret = _result(name, False, f"{comment}; the type has changed since {of}: {', '.join(changed)}", ret["changes"])
     if done["warnings"]:
         ret["warnings"] = done["warnings"]
     return ret
@@ -357,6 +358,18 @@ def settled(
     return _result(name, True, comment, _ended_changes(found["events"]))
 
 
+def _chosen(seen, event_ids):
+    """Return the types by ID of the events that another state has seen, without those that event_ids leaves out."""
+    if event_ids is None:
+        return seen
+    wanted = {str(one).casefold() for one in ([event_ids] if isinstance(event_ids, str) else event_ids)}
+    return {event_id: event_type for event_id, event_type in seen.items() if event_id.casefold() in wanted}
+
+
+def _of_other_types(approvals, types):
+    return [item["event_id"] for item in approvals if item["event"] and item["event"]["event_type"] not in types]
+
+
 def _ended_changes(events):
     return {"events": {"old": _ids(events), "new": []}} if events else {}
 
@@ -371,6 +384,11 @@ def _run_job(name, by_hand, function, change):
     except (CommandExecutionError, SaltInvocationError) as error:
         return _result(name, False, _error_text(error))
     result = is_success(function, answer["outcome"])
+    if function == "prepare":
+        seen, event = __context__.setdefault(_SEEN, {}), answer["event"]
+        seen.pop(name, None)
+        if result and event:
+            seen[name] = {event["event_id"]: event["event_type"]}
     changes = {}
     if answer["changed"]:
         changes[function] = change if result else {"old": change["old"], "new": answer["outcome"]}

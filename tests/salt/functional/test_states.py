@@ -178,16 +178,35 @@ def test_pending_approves_no_unknown_type_that_nobody_has_named(here: Minion, sc
     assert set(here.state("approved", of="coming", event_ids=["B"])["changes"]["approved"]) == {"B"}
 
 
-def test_sls_approves_its_event_only_if_the_type_is_known(here: Minion, scripted: ScriptedImds) -> None:
+def test_sls_approves_its_event_only_if_the_type_is_known_and_that_of_the_preparation(
+    here: Minion, scripted: ScriptedImds
+) -> None:
     text = (TREE / "azure_events" / "prepare_and_approve.sls").read_text()
     scripted.events = [event("A", "vm1", kind="Hibernate"), event("B", "vm1"), event("C", "vm1")]
-    for event_id in ("A", "B"):
+    here.opts["azure_events"]["prepare"] = ["/bin/true"]
+    here.reload()
+    results: list[bool] = []
+    for event_id in ("A", "B", "C"):
         pillar = {"azure_events_event": event_id}
         rendered = yaml.safe_load(jinja2.Template(text).render(salt={"pillar.get": pillar.get}))
-        (_prepared, options) = (dict(ChainMap(*state.popitem()[1])) for state in rendered.values())
+        (prepared, options) = (dict(ChainMap(*state.popitem()[1])) for state in rendered.values())
         assert options.pop("require")
-        assert here.state("approved", **options)["result"] is True
-    assert scripted.approved == ["B"]
+        assert here.state("prepared", **prepared)["result"] is True
+        if event_id == "C":
+            scripted.events[2] = event("C", "vm1", kind="Redeploy")
+        results.append(here.state("approved", **options)["result"])
+    assert (results, scripted.approved) == ([True, True, False], ["B"])
+
+
+@pytest.mark.parametrize(("words", "result"), [({}, False), ({"types": ["Freeze", "Redeploy"]}, True)])
+def test_event_whose_type_has_changed_since_pending_is_approved_by_its_type_only(
+    here: Minion, scripted: ScriptedImds, words: dict[str, Any], result: bool
+) -> None:
+    scripted.events = [event("A", "vm1")]
+    here.state("pending", "coming")
+    scripted.events = [event("A", "vm1", kind="Redeploy")]
+    ret = here.state("approved", of="coming", **words)
+    assert (ret["result"], scripted.approved) == (result, ["A"] if result else [])
 
 
 def test_nothing_is_approved_if_pending_saw_no_event(here: Minion, scripted: ScriptedImds) -> None:
