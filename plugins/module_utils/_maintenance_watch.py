@@ -27,7 +27,7 @@ RECOVER = "recover"
 # seconds; documents with unreadable entries confirm no absence
 _EXPECTED_TIMEOUT = 10.0
 
-_UNSEEN: dict[str, t.Any] = {"listed": False, "started": None, "over": None}
+_UNSEEN: dict[str, t.Any] = {"listed": False, "over": None}
 
 
 def is_due(event: ScheduledEvent, document: EventDocument, within: float) -> bool:
@@ -130,7 +130,8 @@ class MaintenanceWatch:
         own_name: returns the name of the VM, or None while it is unknown.
         processes: returns the running processes of prepare tasks. The events are not over before
             these have ended.
-        hold: called with the added events, to write them into the note.
+        hold: called with the events to write into the note: added ones, those whose NotBefore has moved, and those that
+            were first seen started, which the next process knows even if the result of this one is lost with the host.
     """
 
     def __init__(
@@ -150,7 +151,12 @@ class MaintenanceWatch:
         self._processes = processes
         self._hold = hold
         self._events = {
-            str(event["event_id"]).casefold(): {**event, **_UNSEEN, "last_not_before": event.get("not_before")}
+            str(event["event_id"]).casefold(): {
+                **event,
+                **_UNSEEN,
+                "started": _started(event, _now()),
+                "last_not_before": event.get("not_before"),
+            }
             for event in events
         }
         self.tracker = Tracker([UNLISTED, *map(_as_known, self._events.values())])
@@ -163,7 +169,7 @@ class MaintenanceWatch:
 
     def ended(self, seen: Observation) -> bool:
         """Return True if the host may recover; called once per good document, with the observation of ``tracker``."""
-        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        now = _now()
         self._take_in(seen, now)
         for key, held in self._events.items():
             sighting = seen.events.get(key)
@@ -190,19 +196,19 @@ class MaintenanceWatch:
         return "IMDS has not confirmed that the events are over"
 
     def _take_in(self, seen: Observation, now: str) -> None:
-        """Update the listed events, and hold those that are new or whose NotBefore has moved."""
+        """Update the listed events, and hold those that the note has to know."""
         found = []
         for key, sighting in seen.events.items():
             held = self._events.get(key)
             if not sighting.listed or (held is None and not self._is_relevant(sighting, seen.document)):
                 continue
-            event = sighting.event.as_dict()
-            before = held or {**_UNSEEN, "last_not_before": None}
+            before = held or {**_UNSEEN, "started": None, "last_not_before": None}
+            event = {**sighting.event.as_dict(), "started": before["started"]}
             # a started event has none
             not_before = event["not_before"] or before["last_not_before"]
-            if held is None or not_before != held["last_not_before"]:
-                found.append(event)
-            started = before["started"] or (now if event["status"] == "Started" else None)
+            started = _started(event, now)
+            if held is None or (not_before, started) != (before["last_not_before"], before["started"]):
+                found.append({**event, "not_before": not_before, "started": started})
             self._events[key] = {**before, **event, "started": started, "last_not_before": not_before}
         if found:
             self._hold(found)
@@ -212,6 +218,15 @@ class MaintenanceWatch:
 
     def _may_be_in(self, selection: Selection, sighting: Sighting) -> bool:
         return selection.may_match(sighting.event, sighting.readable, self._own_name())
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _started(event: t.Mapping[str, t.Any], now: str) -> str | None:
+    """Return when the event was first seen started, ``now`` if that is not known, or None if it was not."""
+    return event.get("started") or (now if event.get("status") == "Started" else None)
 
 
 def _as_known(event: t.Mapping[str, t.Any]) -> ScheduledEvent:

@@ -149,7 +149,7 @@ def test_an_event_of_the_note_is_held_whatever_its_other_values():
 def test_a_due_event_that_appears_is_held_and_added_to_the_note():
     held = Held()
     assert [held.ended(event("B")), held.ended(event("b", "Started"))] == [False, False]
-    assert [added["event_id"] for added in held.added] == ["B"]
+    assert [(added["event_id"], bool(added["started"])) for added in held.added] == [("B", False), ("b", True)]
     assert [held.ended(), held.ended()] == [False, True]
     seen = {item["event_id"]: item for item in held.watch.events}
     assert seen["b"]["started"] and seen["b"]["over"] and not seen["A"]["started"] and seen["A"]["over"]
@@ -291,3 +291,18 @@ def test_moved_not_before_is_written_into_the_note_and_kept_after_the_start():
     held.ended(event("A", status="Started"))
     (seen,) = held.watch.events
     assert (seen["not_before"], seen["last_not_before"]) == (None, "2026-11-21T12:20:00Z")
+
+
+@pytest.mark.parametrize("forget", [[], ["started"]])
+def test_event_of_a_note_that_was_seen_started_stays_started_for_the_next_process(forget):
+    held = Held()
+    held.ended(event("A"))
+    held.added.clear()
+    held.ended(event("A", "Started")), held.ended(event("A", "Started"))
+    (noted,) = held.added
+    assert (noted["not_before"], noted["status"]) == ("2026-11-21T12:10:00Z", "Started")
+    later = Held({name: value for name, value in noted.items() if name not in forget})
+    assert [later.ended(), later.ended()] == [False, True]
+    (seen,) = later.watch.events
+    assert seen["last_not_before"] == noted["not_before"] and seen["over"] > seen["started"]
+    assert forget or seen["started"] == noted["started"]
