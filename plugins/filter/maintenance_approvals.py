@@ -91,7 +91,7 @@ def maintenance_approvals(
     """Return the next state of the approvals."""
     known = hosts_of(hosts, hostvars)
     if state and step == "approve":
-        return after_approvals(state, known)
+        return after_approvals(state, known, now)
     of_caller = listings_of(read_announced(announced))
     return decide_approvals(known, state or None, now, parse_seconds(patience), of_caller)
 

@@ -104,7 +104,7 @@ def maintenance_coordination(
         arm_vms = {host.name: host.arm_vm for host in hosts_of(hosts, hostvars)}
         return first_state(hosts, now, arm_vms, listings_of(read_announced(announced)))
     if step == "approve":
-        return with_approvals(state, hosts_of(hosts, hostvars))
+        return with_approvals(state, hosts_of(hosts, hostvars), now)
     limits = Limits(parse_seconds(patience), parse_seconds(within), frozenset(types), bool(check_mode))
     results = {name: hostvars[name].get("maintenance__hook_runner") or {} for name in hosts if name in state["read"]}
     return next_state(state, results, now, limits)

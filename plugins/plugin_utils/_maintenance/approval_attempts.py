@@ -9,9 +9,10 @@ Pure. A run keeps its decisions and attempts in a state of plain data, because A
 from __future__ import annotations
 
 import typing as t
+from datetime import datetime, timezone
 
 from ...module_utils.azure_scheduled_events.release import Obstacle, Report, approver_order
-from .hosts import MaintenanceHost
+from .hosts import APPROVED, MaintenanceHost
 
 # the outcome of an attempt whose host was lost, or could not send the approval
 FAILED = "failed"
@@ -92,8 +93,12 @@ def withheld_by(before: t.Mapping[str, t.Any], decisions: t.Iterable[Decision]) 
     return withheld
 
 
-def with_approvals(before: State, hosts: t.Iterable[MaintenanceHost]) -> State:
-    """Return the state after the approvals of its decisions; the hosts have the results of those that they sent."""
+def with_approvals(before: State, hosts: t.Iterable[MaintenanceHost], now: float) -> State:
+    """Return the state after the approvals of its decisions; the hosts have the results of those that they sent.
+
+    ``now`` is Unix time.
+    """
+    at = datetime.fromtimestamp(now, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     state = dict(
         before, approved=dict(before["approved"]), attempts=dict(before["attempts"]), refusals=dict(before["refusals"])
     )
@@ -103,8 +108,8 @@ def with_approvals(before: State, hosts: t.Iterable[MaintenanceHost]) -> State:
             continue
         key = each["key"]
         result = by_name[each["by"]].approval_of(each["event_id"])
-        if result is not None and result.at:
-            state["approved"][key] = {"at": result.at, "code": result.outcome}
+        if result is not None and result.outcome in APPROVED:
+            state["approved"][key] = {"at": at, "code": result.outcome}
             state["refusals"].pop(key, None)
             continue
         state["attempts"][key] = state["attempts"].get(key, 0) + 1

@@ -85,9 +85,9 @@ def decide_approvals(
     )
 
 
-def after_approvals(before: State, hosts: t.Sequence[MaintenanceHost]) -> State:
+def after_approvals(before: State, hosts: t.Sequence[MaintenanceHost], now: float) -> State:
     """Return the state after the approvals of a round; one that did not succeed is decided again after a reading."""
-    state = with_approvals(before, hosts)
+    state = with_approvals(before, hosts, now)
     again = {
         each["key"]: each["senders"]
         for each in before["decisions"]

@@ -14,6 +14,10 @@ Variables = t.Mapping[str, t.Any]
 Event = t.Mapping[str, t.Any]
 
 
+# the outcomes of an event that this or another VM has approved
+APPROVED = ("approved", "already_approved")
+
+
 class Approval(t.NamedTuple):
     """The result of an approval: the outcome as a word, its time in ISO 8601 or None, and why there is none."""
 
@@ -36,7 +40,6 @@ class MaintenanceHost:
         self._seen = _result(variables, "seen")
         self._decided: Variables = variables.get("maintenance__decided") or {}
         self._approvals = [item for item in _result(variables, "approvals").get("results", ()) if "item" in item]
-        self._approved_at: str = variables.get("maintenance__approved_at") or ""
         self._wait = _result(variables, "wait")
         self._recovered: Variables = variables.get("maintenance__recovered") or {}
         self._released = _result(variables, "released")
@@ -213,8 +216,6 @@ class MaintenanceHost:
             if not are_approvals(given):
                 return Approval("failed", None, "the result of the approval is not valid; examine the host")
             for approval in given:
-                if approval["outcome"] in ("approved", "already_approved"):
-                    return Approval(approval["outcome"], self._approved_at, "")
                 return Approval(approval["outcome"], None, approval["reason"])
         return None
 

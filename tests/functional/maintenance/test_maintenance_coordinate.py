@@ -28,7 +28,8 @@ from support.wait import wait_until
 STEPS = ("prepared", "approved", "started", "over", "recovered")
 # a task that begins when the first decision was taken
 AFTER_DECISION = "Follow the events further"
-APPROVED = "Record the time of the approval"
+# tasks that begin after the hosts, or Azure Resource Manager, have answered the approval
+APPROVED, APPROVED_BY_ARM = "Approve through Azure Resource Manager", "Show the answers of Azure Resource Manager"
 APPROVE = "Approve the events of which this host is the first VM"
 UNSENT = {"kind": "server-error", "route": "scheduledevents", "method": "POST", "vm": "vm1"}
 # the notice of LATE, and less than its duration more
@@ -155,7 +156,7 @@ def test_coordinate_approves_through_azure_resource_manager(
     fleet = make_fleet(azure).start()
     fleet.hosts.environment["ARM_TOKEN"] = TOKEN
     event = announce(fleet, prepared="ok")
-    ran = fleet.coordinate(at={APPROVED: lambda: start_and_end(fleet, event)}, **by_arm(azure))
+    ran = fleet.coordinate(at={APPROVED_BY_ARM: lambda: start_and_end(fleet, event)}, **by_arm(azure))
     assert ran.returncode == 0, ran.stdout
     assert requests_of_route(azure, "arm") == [200] and TOKEN not in ran.stdout
     assert all(row["approved"] and row["recovered"] for row in rows(ran).values())

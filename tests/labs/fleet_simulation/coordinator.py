@@ -34,7 +34,7 @@ from azure_scheduled_events.receipts import Receipts
 from azure_scheduled_events.selection import Selection
 from azure_scheduled_events.tracking import Tracker
 from fleet_simulation.agenda import Agenda
-from fleet_simulation.azure_model import Event, Group, date_at
+from fleet_simulation.azure_model import Event, Group
 from fleet_simulation.host import Host
 
 COORDINATOR = "the coordinator"
@@ -142,12 +142,8 @@ class Coordinator:
         for decision in self._state["decisions"]:
             result = {"item": {"event_id": decision["event_id"]}, **self.approved(decision)}
             results.setdefault(decision["by"], []).append(result)
-        at = date_at(self._agenda.now).isoformat()
-        variables = {
-            name: {"maintenance__approvals": {"results": results.get(name, [])}, "maintenance__approved_at": at}
-            for name in self._group.vms
-        }
-        self._state = with_approvals(self._state, hosts_of(self._group.vms, variables))
+        variables = {name: {"maintenance__approvals": {"results": results.get(name, [])}} for name in self._group.vms}
+        self._state = with_approvals(self._state, hosts_of(self._group.vms, variables), self._agenda.now)
         self._end_round()
 
     def approved(self, decision: Mapping[str, Any]) -> Variables:

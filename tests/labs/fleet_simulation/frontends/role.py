@@ -138,7 +138,6 @@ class Role:
                     results.setdefault(decision["by"], []).append(self._approve(decision, reports, sources))
             for name, own in variables.items():
                 own["maintenance__approvals"] = {"results": results.get(name, [])}
-                own["maintenance__approved_at"] = date_at(world.now).isoformat()
             if results:
                 decided = maintenance_approvals(hosts, variables, "approve", world.now, decided)
             if not decided["open"]:

@@ -99,8 +99,8 @@ class Run:
                 item = {"item": {"event_id": "AB-1"}, "approvals": [{"outcome": result, "reason": "so"}]}
                 sent = {"results": [dict(item, failed=result == "failed")] if result != "lost" else []}
                 own = self.variables[decision["by"]]
-                self.variables[decision["by"]] = dict(own, maintenance__approvals=sent, maintenance__approved_at=AT)
-        self.state = after_approvals(self.state, self.hosts())
+                self.variables[decision["by"]] = dict(own, maintenance__approvals=sent)
+        self.state = after_approvals(self.state, self.hosts(), self.now)
 
     def prepare_again(self):
         for vm in self.state["prepare_again"]:

@@ -24,7 +24,7 @@ from ansible_collections.azure_imds.scheduled_events.plugins.plugin_utils._maint
 
 LIMITS = Limits(patience=600, within=1800)
 HOSTS = ("h1", "h2")
-AT = "2026-11-21T12:00:00.000000Z"
+AT, NOON = "2026-11-21T12:00:00.000000Z", 1795262400.0
 
 
 def event_of(**changes):
@@ -89,7 +89,7 @@ def withheld(state):
 def approver(by, **result):
     """Return the variables of the host that has run the tasks of the approval."""
     usual = {"item": {"event_id": "Ab-1"}, "approvals": [{"outcome": "approved", "reason": "selected"}]}
-    return {by: {"maintenance__approvals": {"results": [dict(usual, **result)]}, "maintenance__approved_at": AT}}
+    return {by: {"maintenance__approvals": {"results": [dict(usual, **result)]}}}
 
 
 def test_event_is_approved_by_the_first_vm_when_all_have_prepared():
@@ -267,7 +267,7 @@ def test_daemons_that_have_just_restarted_do_not_end_the_run(unknown):
 
 def test_approval_is_sent_once_and_the_hosts_are_followed_to_their_recovery():
     state = after(result_of("vm1", event_of()), result_of("vm2", event_of()))
-    state = with_approvals(state, hosts_of(["h1"], approver("h1")))
+    state = with_approvals(state, hosts_of(["h1"], approver("h1")), NOON)
     assert state["approved"] == {"ab-1": {"at": AT, "code": "approved"}} and state["decisions"] == []
     for now in (1.0, 2.0):
         results = {"h1": result_of("vm1", event_of()), "h2": result_of("vm2", event_of())}
@@ -293,26 +293,26 @@ def test_approval_is_sent_once_and_the_hosts_are_followed_to_their_recovery():
 def test_after_a_failed_approval_the_next_vm_approves():
     state = after(result_of("vm1", event_of()), result_of("vm2", event_of()))
     failed = approver("h1", failed=True, msg="IMDS did not answer")
-    state = with_approvals(state, hosts_of(["h1"], failed))
+    state = with_approvals(state, hosts_of(["h1"], failed), NOON)
     assert "not approved: the approval failed: IMDS did not answer" in coordination_problems(state)["h2"]
     results = {"h1": result_of("vm1", event_of()), "h2": result_of("vm2", event_of())}
     for now in (1.0, 20.0):
         state = next_state(state, results, now, LIMITS)
     assert [decision["by"] for decision in state["decisions"]] == ["h2"]
-    state = with_approvals(state, hosts_of(["h2"], approver("h2")))
+    state = with_approvals(state, hosts_of(["h2"], approver("h2")), NOON)
     assert state["approved"] and state["refusals"] == {}
 
 
 def test_approver_that_is_lost_counts_as_a_failed_approval():
     state = after(result_of("vm1", event_of()), result_of("vm2", event_of()))
-    state = with_approvals(state, hosts_of(["h1"], {"h1": {}}))
+    state = with_approvals(state, hosts_of(["h1"], {"h1": {}}), NOON)
     assert "h1 was lost" in state["refusals"]["ab-1"]["text"] and state["approved"] == {}
 
 
 def test_second_event_of_the_same_hosts_is_approved_by_itself():
     second = event_of(event_id="Cd-2", key="cd-2")
     state = after(result_of("vm1", event_of()), result_of("vm2", event_of()))
-    state = with_approvals(state, hosts_of(["h1"], approver("h1")))
+    state = with_approvals(state, hosts_of(["h1"], approver("h1")), NOON)
     results = {name: result_of(vm, event_of(), second) for name, vm in (("h1", "vm1"), ("h2", "vm2"))}
     state = next_state(state, results, 1.0, LIMITS)
     state = next_state(state, results, 2.0, LIMITS)

@@ -36,7 +36,7 @@ EVENT = {
     "key": "ab-1",
     "due": True,
 }
-AT = "2026-11-21T12:00:00.000000Z"
+AT, NOON = "2026-11-21T12:00:00.000000Z", 1795262400.0
 FAILED = {"failed": True, "msg": "no luck"}
 
 
@@ -394,11 +394,8 @@ UNREACHABLE = {"unreachable": True, "msg": "no route"}
 def after(state, hosts, **results):
     """Return the state after the approvals of a round, with the results by host; a host without one was lost."""
     sent = {name: {"results": [dict(result, item={"event_id": "AB-1"})]} for name, result in results.items()}
-    variables = {
-        name: dict(own, maintenance__approvals=sent.get(name, {}), maintenance__approved_at=AT)
-        for name, own in hosts.items()
-    }
-    return after_approvals(state, hosts_of(variables, variables))
+    variables = {name: dict(own, maintenance__approvals=sent.get(name, {})) for name, own in hosts.items()}
+    return after_approvals(state, hosts_of(variables, variables), NOON)
 
 
 def restarted(vm, **changes):
