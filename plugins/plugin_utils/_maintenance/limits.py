@@ -49,7 +49,7 @@ def parse_limits(options: t.Mapping[str, t.Any], play_hosts: t.Sequence[str], gr
     Raises:
         ValueError: an option cannot be used.
     """
-    group = options.get("group") or ""
+    group = str(options.get("group") or "")
     if group and group not in groups:
         raise ValueError(f"maintenance_group: the inventory has no group {group}; name one of its groups")
     hosts = list(groups[group]) if group else list(play_hosts)

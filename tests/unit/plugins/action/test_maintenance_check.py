@@ -105,7 +105,11 @@ def test_fewer_forks_than_hosts_warn_only_under_host_pinned(check, strategy, for
 
 @pytest.mark.parametrize(
     ("limits", "batch", "subject"),
-    [({"at_most": 1, "group": "no_such_group"}, None, "maintenance_group"), ({"at_most": 1}, ["vm1"], "serial")],
+    [
+        ({"at_most": 1, "group": "no_such_group"}, None, "maintenance_group"),
+        ({"at_most": 1, "group": ["all"]}, None, "maintenance_group"),
+        ({"at_most": 1}, ["vm1"], "serial"),
+    ],
 )
 def test_unusable_limits_are_refused(check, limits, batch, subject):
     result = check(limits=limits, batch=batch)
