@@ -51,17 +51,33 @@ def test_history_is_newest_first_and_limited(tmp_path: Path) -> None:
     assert [each.number for each in record_files.stored(str(tmp_path), 2).maintenances] == [30, 20]
 
 
+def test_history_has_a_maintenance_that_is_closed_between_two_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, 10)
+    write(tmp_path, 20, is_open=True)
+    lstat = os.lstat
+
+    def close_before_first_read(path: str) -> os.stat_result:
+        if (tmp_path / OPEN).exists():
+            (tmp_path / OPEN).rename(tmp_path / name_of(20))
+        return lstat(path)
+
+    monkeypatch.setattr(os, "lstat", close_before_first_read)
+    assert [each.number for each in record_files.stored(str(tmp_path)).maintenances] == [20, 10]
+
+
 def test_history_leaves_out_and_names_what_cannot_be_read(tmp_path: Path) -> None:
     write(tmp_path, 10, 20)
     (tmp_path / name_of(10)).write_text('{"version": 1, "number"')
     found = record_files.stored(str(tmp_path))
     assert [each.number for each in found.maintenances] == [20]
-    (sentence,) = found.unreadable
+    (sentence,) = found.unreadable.values()
     assert name_of(10) in sentence and str(tmp_path) in sentence
 
 
 def test_history_without_records_is_empty_and_without_a_directory_an_error(tmp_path: Path) -> None:
-    assert record_files.stored(str(tmp_path)) == ([], State(), [])
+    assert record_files.stored(str(tmp_path)) == ([], State(), {}, None)
     with pytest.raises(FileNotFoundError):
         record_files.stored(str(tmp_path / "absent"))
 

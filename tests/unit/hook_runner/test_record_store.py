@@ -92,7 +92,7 @@ def recover_without_a_record(store: RecordStore) -> None:
 def content(directory: Path) -> list[Maintenance]:
     """Return the maintenances on disk, newest first."""
     found = record_files.stored(str(directory))
-    assert found.unreadable == []
+    assert found.unreadable == {}
     return found.maintenances
 
 

@@ -32,12 +32,14 @@ class Stored(NamedTuple):
     Attributes:
         maintenances: newest first, with the open one.
         state: the state beside them.
-        unreadable: a sentence for each file that cannot be read.
+        unreadable: a sentence for each file or folder that cannot be read, by its name.
+        open: the content of OPEN; a kill may leave one that is closed there.
     """
 
     maintenances: list[Maintenance]
     state: State
-    unreadable: list[str]
+    unreadable: dict[str, str]
+    open: Maintenance | None
 
 
 def stored(directory: str, most: int | None = None) -> Stored:
@@ -50,22 +52,26 @@ def stored(directory: str, most: int | None = None) -> Stored:
         OSError: it cannot be read.
     """
     os.listdir(directory)
-    by_number: dict[int, Maintenance] = {}
-    state, unreadable = State(), []
+    state, unreadable = State(), {}
+    found: dict[str, Maintenance] = {}
     # in this order: a maintenance that is closed between two reads is found in the history
-    for name in (STATE, OPEN, *map(name_of, numbers(os.path.join(directory, HISTORY))[::-1][:most])):
+    names = [STATE, OPEN, HISTORY]
+    for name in names:
         path = os.path.join(directory, name)
         try:
             if name == STATE:
                 state = read(State, path)
+            elif name == HISTORY:
+                names += map(name_of, numbers(path)[::-1][:most])
             else:
-                maintenance = read(Maintenance, path)
-                by_number[maintenance.number] = maintenance
+                found[name] = read(Maintenance, path)
         except FileNotFoundError:
             pass  # there is none, or it was the oldest one
         except (OSError, ValueError) as error:
-            unreadable.append(f"{name} in {directory} cannot be read: {error}")
-    return Stored([by_number[number] for number in sorted(by_number, reverse=True)][:most], state, unreadable)
+            unreadable[name] = f"{path} cannot be used: {error}"
+    by_number = {each.number: each for each in found.values()}
+    newest = [by_number[number] for number in sorted(by_number, reverse=True)]
+    return Stored(newest[:most], state, unreadable, found.get(OPEN))
 
 
 def name_of(number: int) -> str:

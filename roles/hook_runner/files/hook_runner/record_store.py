@@ -13,8 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 from datetime import datetime
-from functools import partial
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable
 
 from azure_scheduled_events import durable_file
 from azure_scheduled_events.tracking import Tracker
@@ -24,13 +23,11 @@ from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import Maintenance, State
 from hook_runner.maintenance.record_json import to_json
 from hook_runner.permissions import make_folder
-from hook_runner.record_files import HISTORY, OPEN, STATE, name_of
+from hook_runner.record_files import HISTORY, OPEN, STATE, Stored, name_of
 
 CLEAN, STALE = "clean", "stale"
 # the folder of all that this VM cannot use
 ASIDE = "set-aside"
-
-_Content = TypeVar("_Content")
 
 
 class RecordStore:
@@ -68,15 +65,19 @@ class RecordStore:
 
     def load(self) -> None:
         """Read everything. It never fails: a file that cannot be used is set aside."""
-        read = partial(record_files.read, Maintenance)
-        state = self._usable(STATE, partial(record_files.read, State)) or State()
-        maintenance = self._usable(OPEN, read)
+        try:
+            found = record_files.stored(self.directory, 1)
+        except OSError as error:
+            lost = {} if isinstance(error, FileNotFoundError) else {OPEN: f"{self.directory} cannot be used: {error}"}
+            found = Stored([], State(), lost, None)
+        for sentence in found.unreadable.values():
+            self._say(f"{sentence}; it is moved to {ASIDE}")
+        self._unusable = list(found.unreadable)
         self.is_incomplete = OPEN in self._unusable or os.path.exists(self._path(STALE))
-        newest = (self._usable(HISTORY, record_files.numbers) or [])[-1:]
-        closed = [self._usable(name_of(number), read) for number in newest]
-        self.last_number = max((each.last_number for each in (*closed, maintenance) if each is not None), default=0)
+        self.last_number = max((each.last_number for each in found.maintenances), default=0)
+        maintenance = found.open
         is_closed = maintenance is not None and maintenance.ended is not None
-        self._begin(state, None if is_closed else maintenance)
+        self._begin(found.state, None if is_closed else maintenance)
         if maintenance is not None and is_closed:
             self.records.finished.append(maintenance)  # a kill came before the rename
 
@@ -124,17 +125,6 @@ class RecordStore:
 
     def _path(self, name: str) -> str:
         return os.path.join(self.directory, name)
-
-    def _usable(self, name: str, read: Callable[[str], _Content]) -> _Content | None:
-        """Return the content of a file or folder; None if there is none that can be used."""
-        try:
-            return read(self._path(name))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError) as error:
-            self._say(f"{self._path(name)} cannot be used: {error}; it is moved to {ASIDE}")
-            self._unusable.append(name)
-            return None
 
     def _write_all(self) -> None:
         """Write everything, and rename the marker. Raises OSError."""

@@ -56,7 +56,7 @@ class Life:
         assert self.harness.runner.records.maintenance is None
         assert not (self.harness.folder / "state/maintenance.json").exists()
         stored = record_files.stored(self.harness.store.directory)
-        assert stored.unreadable == []
+        assert stored.unreadable == {}
         (maintenance,) = stored.maintenances
         return maintenance
 

@@ -53,7 +53,7 @@ def a_story() -> Maintenance:
 
 def data(*maintenances: Maintenance, past: tuple[EventRecord, ...] = (), own_name: str = "web-0") -> dict[str, Any]:
     """Return the history after a trip through JSON, as the daemon and the command exchange it."""
-    stored = Stored(list(maintenances), State(past=list(past), vm=Vm(own_name)), [])
+    stored = Stored(list(maintenances), State(past=list(past), vm=Vm(own_name)), {}, None)
     found: dict[str, Any] = json.loads(json.dumps(to_data(stored)))
     return found
 

@@ -31,7 +31,7 @@ def to_data(stored: Stored) -> Json:
     return {
         "maintenances": [maintenance_data(each, own_name) for each in reversed(stored.maintenances)],
         "others": [past_event(record, own_name) for record in stored.state.past],
-        "missing": stored.unreadable,
+        "missing": list(stored.unreadable.values()),
     }
 
 
