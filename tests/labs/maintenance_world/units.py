@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
+from unittest.mock import patch
 
 from hook_runner.hooks.one_run import RunOrder, RunResult
 from hook_runner.hooks.runs import FoundUnit
 from hook_runner.hooks.systemd import Stopping
+from hook_runner.maintenance.record import Maintenance, State
+from hook_runner.record_files import write as write_file
 from hook_runner.record_store import RecordStore
 from hook_runner.records import Cause
 
@@ -193,16 +196,18 @@ class MortalStore(RecordStore):
 
     def _write_all(self) -> None:
         self.at("begin")
-        super()._write_all()
+        with patch("hook_runner.record_files.write", self._write_file):
+            super()._write_all()
         self.at("end")
+
+    def _write_file(self, path: str, record: Maintenance | State) -> None:
+        if isinstance(record, State):
+            self.at("state")
+        write_file(path, record)
 
     def _move(self, name: str, to: str) -> None:
         self.at("move")
         super()._move(name, to)
-
-    def _state(self) -> dict[str, object]:
-        self.at("state")
-        return super()._state()
 
     def _mark(self, name: str) -> None:
         self.at("mark")

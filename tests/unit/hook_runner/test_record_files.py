@@ -12,7 +12,6 @@ import pytest
 
 from hook_runner import record_files
 from hook_runner.maintenance.record import Maintenance, State
-from hook_runner.maintenance.record_json import to_json
 from hook_runner.record_files import HISTORY, OPEN, name_of
 from support.daemon.child_processes import in_child
 from support.daemon.record_factory import make_event, make_maintenance
@@ -23,8 +22,8 @@ NOBODY = 65534
 def write(directory: Path, *numbers: int, is_open: bool = False) -> None:
     (directory / HISTORY).mkdir(exist_ok=True)
     for number in numbers:
-        data = to_json(make_maintenance(number, is_open))
-        record_files.write(str(directory / (OPEN if is_open else name_of(number))), data)
+        path = directory / (OPEN if is_open else name_of(number))
+        record_files.write(str(path), make_maintenance(number, is_open))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +38,7 @@ def test_odd_texts_are_read_as_they_were_written(tmp_path: Path, odd: str) -> No
     maintenance.given_up_by = maintenance.runs[0].output = maintenance.runs[0].name = odd
     maintenance.timeline[0] = maintenance.timeline[0]._replace(detail=odd)
     path = str(tmp_path / "file")
-    record_files.write(path, to_json(maintenance))
+    record_files.write(path, maintenance)
     assert record_files.read(Maintenance, path) == maintenance
 
 

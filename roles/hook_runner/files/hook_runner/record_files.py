@@ -11,12 +11,11 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from azure_scheduled_events import durable_file
 from hook_runner.maintenance.record import Maintenance, State
-from hook_runner.maintenance.record_json import from_json
+from hook_runner.maintenance.record_json import from_json, to_json
 from hook_runner.permissions import trusted_owners
 
 OPEN, STATE, HISTORY = "maintenance.json", "state.json", "history"
@@ -109,6 +108,6 @@ def read(kind: type[_Record], path: str) -> _Record:
     return from_json(kind, data)
 
 
-def write(path: str, data: Mapping[str, Any]) -> None:
+def write(path: str, record: Maintenance | State) -> None:
     """Replace a file as a whole; only this user may read it. Raises OSError."""
-    durable_file.write(path, json.dumps({"version": VERSION, **data}).encode("ascii"))
+    durable_file.write(path, json.dumps({"version": VERSION, **to_json(record)}).encode("ascii"))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 from datetime import datetime
-from typing import Any, Callable
+from typing import Callable
 
 from azure_scheduled_events import durable_file
 from azure_scheduled_events.tracking import Tracker
@@ -21,7 +21,6 @@ from hook_runner import record_files
 from hook_runner.clock import wall_clock
 from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import Maintenance, State
-from hook_runner.maintenance.record_json import to_json
 from hook_runner.permissions import make_folder
 from hook_runner.record_files import HISTORY, OPEN, STATE, Stored, name_of
 
@@ -133,18 +132,15 @@ class RecordStore:
         self._make_folder(self._path(HISTORY))
         while self.records.finished:
             maintenance = self.records.finished[0]
-            record_files.write(self._path(OPEN), to_json(maintenance))
+            record_files.write(self._path(OPEN), maintenance)
             self._move(OPEN, name_of(maintenance.number))
             self.records.finished.pop(0)
         if self.records.maintenance is not None:
-            record_files.write(self._path(OPEN), to_json(self.records.maintenance))
-        record_files.write(self._path(STATE), self._state())
-        self._mark(CLEAN)
-
-    def _state(self) -> dict[str, Any]:
+            record_files.write(self._path(OPEN), self.records.maintenance)
         state = self.records.state
         state.returned, state.gone = tuple(sorted(self.tracker.returned)), self.tracker.gone
-        return dict(to_json(state))
+        record_files.write(self._path(STATE), state)
+        self._mark(CLEAN)
 
     def _set_unusable_aside(self) -> None:
         """Move what cannot be used to a new folder. Raises OSError."""

@@ -18,7 +18,6 @@ import pytest
 
 from hook_runner import record_files
 from hook_runner.cli.main import main
-from hook_runner.maintenance.record_json import to_json
 from hook_runner.service.control_socket import send_request
 from support.daemon.child_processes import in_child
 from support.daemon.daemon_process import DaemonProcess, MakeDaemon
@@ -219,8 +218,8 @@ def test_history_over_the_socket_says_what_it_leaves_out(azure: Azure) -> None:
         (folder / "config.yml").chmod(0o644)
         vm.start()
         for number in range(1, 202):
-            data = to_json(make_maintenance(number, is_open=False))
-            record_files.write(str(folder / "state" / record_files.name_of(number)), data)
+            path = folder / "state" / record_files.name_of(number)
+            record_files.write(str(path), make_maintenance(number, is_open=False))
 
         def history_of_nobody(*arguments: str) -> tuple[int, int, str]:
             def work() -> None:
