@@ -11,6 +11,7 @@ To rename it needs no space.
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 from datetime import datetime
 from typing import Callable
@@ -117,10 +118,7 @@ class RecordStore:
 
     def set_aside(self) -> list[str]:
         """Return the paths of what was set aside, oldest first."""
-        try:
-            return [self._path(f"{ASIDE}/{name}") for name in sorted(os.listdir(self._path(ASIDE)))]
-        except OSError:
-            return []
+        return sorted(glob.glob(os.path.join(glob.escape(self._path(ASIDE)), "*")))
 
     def _path(self, name: str) -> str:
         return os.path.join(self.directory, name)
