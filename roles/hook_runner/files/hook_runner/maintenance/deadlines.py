@@ -35,16 +35,11 @@ def deadline(record: EventRecord, now: datetime, margin: float) -> datetime | No
     return not_before - timedelta(seconds=margin_within(notice(record), margin))
 
 
-def others_end_at(
-    record: EventRecord, now: datetime, margin: float, kill_after: float, needs: float
-) -> datetime | None:
-    """Return when the hook of another event gets TERM; None as for `deadline`.
+def others_end_at(record: EventRecord, end: datetime, kill_after: float, needs: float) -> datetime:
+    """Return when the hook of another event gets TERM; ``end`` is the `deadline` of this event.
 
     Half of the time is left for the event then, or ``needs`` seconds, if that is more.
     """
-    end = deadline(record, now, margin)
-    if end is None:
-        return None
     began = record.taken_up_at or record.first_seen
     seconds = max(0.0, (end - began).total_seconds())
     return end - timedelta(seconds=max(seconds / 2, needs) + min(kill_after, seconds / _END_DIVISOR))

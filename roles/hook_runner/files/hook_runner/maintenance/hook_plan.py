@@ -140,7 +140,8 @@ class HookPlan:
         hook, record = found
         earlier = self._runs_of(hook, record)
         timeout = hook.settings.timeout
-        seconds = timeout if record is None or hook.stage != PREPARE else self._seconds_for(hook, record)
+        left = None if record is None or hook.stage != PREPARE else self._seconds_left(record)
+        seconds = timeout if left is None else min(timeout, left)
         return HookRun(
             number=number,
             stage=hook.stage,
@@ -224,13 +225,12 @@ class HookPlan:
         own = self._event_of(run)
         if any(self._gives_way(run, other) for other in self._more_urgent(run, own)):
             return Cause.MORE_URGENT
-        if run.stage == PREPARE and own is not None and not own.is_started:
-            not_before = own.event.not_before
+        not_before = None if own is None or own.is_started else own.event.not_before
+        # a run that began after NotBefore has its own limit
+        if run.stage == PREPARE and own is not None and not_before is not None and run.began < not_before:
             end = deadline(own, self._now, self._host.settings.margin) or not_before
             # at its limit systemd ends the run, unless the clocks differ
-            at = end if end is None or end < run.limit else max(end, run.limit + _FOR_SYSTEMD)
-            # a run that began after NotBefore has its own limit
-            if at is not None and not_before is not None and run.began < not_before and self._now >= at:
+            if self._now >= (end if end < run.limit else max(end, run.limit + _FOR_SYSTEMD)):
                 return Cause.DEADLINE
         return Cause.NONE
 
@@ -276,14 +276,13 @@ class HookPlan:
         )
         if not hooks:
             return False
-        margin, kill_after = self._host.settings.margin, self._host.settings.kill_after
-        end = deadline(other, self._now, margin)
+        end = deadline(other, self._now, self._host.settings.margin)
         if end is None or run.limit > end:
             return True
         if all(self._would_count(run, hook, other) for hook in hooks):
             return False  # it does the same job, and may use all of the time
-        at = others_end_at(other, self._now, margin, kill_after, max(hook.settings.needs for hook in hooks))
-        return at is not None and self._now >= at
+        needs = max(hook.settings.needs for hook in hooks)
+        return self._now >= others_end_at(other, end, self._host.settings.kill_after, needs)
 
     # -- the state of the preparation
 
@@ -442,10 +441,6 @@ class HookPlan:
 
     def _seconds_left(self, record: EventRecord) -> float | None:
         return seconds_to_prepare(record, self._now, self._host.settings.margin)
-
-    def _seconds_for(self, hook: Hook, record: EventRecord) -> float:
-        left = self._seconds_left(record)
-        return hook.settings.timeout if left is None else min(hook.settings.timeout, left)
 
     def _lacks_time(self, hook: Hook, record: EventRecord) -> bool:
         left = self._seconds_left(record)
