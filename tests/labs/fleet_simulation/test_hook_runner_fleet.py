@@ -16,7 +16,7 @@ import pytest
 
 from fleet_simulation.azure_model import date_at
 from fleet_simulation.fleet import Fleet, Plan
-from hook_runner.maintenance import leader
+from hook_runner.maintenance.approvals import Approvals
 from hook_runner.maintenance.hook_plan import HookPlan
 from hook_runner.service.poller import Poller
 
@@ -100,7 +100,7 @@ DEFECTS: dict[str, tuple[Any, str, Any, set[str]]] = {
         lambda self, record: "ok",
         {"approval after preparation"},
     ),
-    "each VM leads": (leader, "blocked_by", lambda *arguments: None, {"approval by the leader"}),
+    "each VM leads": (Approvals, "_why_not_leader", lambda *arguments: None, {"approval by the leader"}),
     "an approval is sent for an event that has changed": (
         Poller,
         "_is_unchanged",

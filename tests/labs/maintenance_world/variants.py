@@ -147,7 +147,7 @@ class RecoversOnce(HookPlan):
 def with_plan(plan_class: type[HookPlan]) -> type[Daemon]:
     class PlanMachine(Machine):
         def _plan(self, maintenance: Maintenance, now: datetime) -> HookPlan:
-            return plan_class(self.host, maintenance, self.sightings, now, self.records.state.pause is not None)
+            return plan_class(self.host, maintenance, self.records.sightings, now, self.records.state.pause is not None)
 
     return with_classes(machine_class=PlanMachine)
 

@@ -238,7 +238,7 @@ class RunnerHarness:
         return sum(text in line for line in self.log.getvalue().splitlines())
 
     def _is_in_doubt(self) -> bool:
-        maintenance, sightings = self.runner.records.maintenance, self.runner.machine.sightings.values()
+        maintenance, sightings = self.runner.records.maintenance, self.runner.records.sightings.values()
         return (maintenance is not None and maintenance.may_lack_events) or any(
             not each.listed or each.named != frozenset(map(vm_key, each.event.resources)) for each in sightings
         )

@@ -25,10 +25,12 @@ from azure_scheduled_events.release import (
     UNREADABLE,
     Obstacle,
     Report,
+    all_vms,
     own_obstacles,
+    seconds_to_turn,
 )
-from azure_scheduled_events.tracking import Sighting
-from hook_runner.maintenance import leader, reasons
+from hook_runner.config.values import EXTERNAL, SELF_ONLY
+from hook_runner.maintenance import reasons
 from hook_runner.maintenance.awaited_gates import awaited_gates
 from hook_runner.maintenance.hook_plan import Host
 from hook_runner.maintenance.open_records import OpenRecords
@@ -175,11 +177,10 @@ class Approvals:
         forces the approval releases unknown values, too.
         """
         if asked is None:
-            settings, age = self.host.settings, max(0.0, (now - record.first_seen).total_seconds())
-            held = leader.blocked_by(record.event, self.host.own_name, settings.leader, settings.takeover_after, age)
+            held = self._why_not_leader(record, now)
         else:
             held = None if asked.release_others else "the operator releases this VM only"
-        report = Report(self._sighting(record), True, self._own_obstacle(record, asked, now))
+        report = Report(self._records.sightings.get(record.key), True, self._own_obstacle(record, asked, now))
         try:
             found = own_obstacles(report, self.host.own_name, releases_others=held is None)
         except OwnNameUnknown as error:
@@ -192,6 +193,29 @@ class Approvals:
             each._replace(text=f"{each.text}, and {held}") if each.code == OTHERS_AFFECTED and asked is None else each
             for each in found
         ]
+
+    def _why_not_leader(self, record: EventRecord, now: datetime) -> str | None:
+        """Return why this VM does not release the other VMs of the event by a rule, as a clause; None where it does.
+
+        See docs/reference/scheduled-events.md 2.2.4 and 2.2.5.
+
+        1. With SELF_ONLY and EXTERNAL it never does.
+        2. With FIRST the first VM of the event, by name, does at once, and each next one `takeover_after` seconds after
+           the one before it.
+        """
+        settings, resources = self.host.settings, record.event.resources
+        if settings.leader == SELF_ONLY:
+            return "leader is self-only"
+        if settings.leader == EXTERNAL:
+            return "an external leader approves it"
+        age = max(0.0, (now - record.first_seen).total_seconds())
+        wait = seconds_to_turn(resources, self.host.own_name, settings.takeover_after, age)
+        if wait is None:
+            return "this VM is not one of them"
+        if wait <= 0:
+            return None
+        vms = all_vms([resources])
+        return f"{vms[min(vms)]} leads; this VM takes over in {wait:.0f} s"
 
     def _own_obstacle(self, record: EventRecord, asked: ApprovalRequest | None, now: datetime) -> Obstacle | None:
         """Return why this VM sends no approval now, or None.
@@ -217,10 +241,6 @@ class Approvals:
         # a clock that was set back must not prolong the pause by much
         is_waiting = failed is not None and abs(now - failed.at) < failed.pause
         return reasons.REQUEST_WAITS if is_waiting else None
-
-    def _sighting(self, record: EventRecord) -> Sighting | None:
-        observation = self._records.observation
-        return None if observation is None else observation.events.get(record.key)
 
     # -- answers of IMDS
 

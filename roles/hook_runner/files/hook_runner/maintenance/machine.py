@@ -20,7 +20,7 @@ from azure_scheduled_events.policy import NEVER
 from azure_scheduled_events.printable import printable
 from azure_scheduled_events.release import PREPARATION_FAILED, STARTED, Obstacle
 from azure_scheduled_events.timestamps import as_utc_text
-from azure_scheduled_events.tracking import GONE_AFTER, Observation, Sighting
+from azure_scheduled_events.tracking import GONE_AFTER, Observation
 from hook_runner.hooks.one_run import RunResult
 from hook_runner.maintenance import reasons
 from hook_runner.maintenance.approvals import Answer, Approvals
@@ -135,7 +135,7 @@ class Machine:
         3. Any other event is taken up unless the policy holds it.
         """
         for record in self._events.waiting:
-            if vm_key(self.host.own_name) not in self.sightings[record.key].named:
+            if vm_key(self.host.own_name) not in self.records.sightings[record.key].named:
                 continue
             event_type = record.event.event_type
             decision = self.approvals.decide(record, "none", now, gates)
@@ -190,7 +190,7 @@ class Machine:
                     self.approvals.take_back(record)
                 continue
             is_sent = self.approvals.send(record, decision.reason, now)
-            return self.sightings[record.key].event if is_sent else None
+            return self.records.sightings[record.key].event if is_sent else None
         return None
 
     # -- documents
@@ -334,13 +334,8 @@ class Machine:
         is_of_others = record.number == NO_EVENT and not self.host.is_affected_by(record.event)
         return reasons.OTHER_VMS if known is None and is_of_others else known
 
-    @property
-    def sightings(self) -> Mapping[str, Sighting]:
-        """The events that are not gone, as the last document shows them, by key."""
-        return self.records.observation.events if self.records.observation else {}
-
     def _plan(self, maintenance: Maintenance, now: datetime) -> HookPlan:
-        return HookPlan(self.host, maintenance, self.sightings, now, self.records.state.pause is not None)
+        return HookPlan(self.host, maintenance, self.records.sightings, now, self.records.state.pause is not None)
 
     def _approvable(self) -> list[EventRecord]:
         """Return the events that may be approved: own ones by any rule, others for an operator."""
@@ -360,7 +355,7 @@ class Machine:
         """Return why nothing happens to an event now: the state of the event, a hook, or else the obstacle."""
         if record.is_started:
             return STARTED
-        if not self.sightings[record.key].listed:
+        if not self.records.sightings[record.key].listed:
             return reasons.NOT_LISTED
         if self.records.state.pause is not None:
             return reasons.paused(str(self.records.state.pause))

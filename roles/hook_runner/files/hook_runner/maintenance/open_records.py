@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime
+from typing import Mapping
 
 from azure_scheduled_events.printable import escape_surrogates
-from azure_scheduled_events.tracking import Observation
+from azure_scheduled_events.tracking import Observation, Sighting
 from hook_runner.log import LEVELS, with_fields
 from hook_runner.maintenance.record import Entry, EventRecord, HookRun, Maintenance, State
 
@@ -49,6 +50,11 @@ class OpenRecords:
     def is_confirmed(self) -> bool:
         """Whether this process has read enough documents to approve."""
         return self.observation is not None and self.observation.documents >= DOCUMENTS_NEEDED
+
+    @property
+    def sightings(self) -> Mapping[str, Sighting]:
+        """The events that are not gone, as the last document shows them, by key."""
+        return self.observation.events if self.observation else {}
 
     @property
     def present(self) -> list[EventRecord]:

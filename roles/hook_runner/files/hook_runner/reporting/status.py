@@ -111,7 +111,7 @@ def _maintenance(runner: Runner) -> Json | None:
 
 def _event(runner: Runner, record: EventRecord) -> Json:
     machine = runner.machine
-    sighting, reason = machine.sightings.get(record.key), machine.reason(record)
+    sighting, reason = runner.records.sightings.get(record.key), machine.reason(record)
     code, text = ("", "") if reason is None else (reason.code, reason.text)
     if runner.waiting_for and record.number != NO_EVENT:
         code, text = _HOOK_WAITS, f"the next hook waits for {runner.waiting_for}"
