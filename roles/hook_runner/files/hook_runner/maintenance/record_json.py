@@ -39,14 +39,13 @@ def from_json(kind: type[_Value], data: Any) -> _Value:
     """
     make: Callable[..., _Value] = kind
     try:
-        members = {**dict.fromkeys(data, _text), **_READ[kind]}
-        return make(**{name: read(data[name]) for name, read in members.items()})
+        # NamedTuple wraps the texts of its annotations
+        types = {name: str(getattr(hint, "__forward_arg__", hint)) for name, hint in kind.__annotations__.items()}
+        if data.keys() != types.keys():
+            raise LookupError(f"missing or unknown: {', '.join(sorted(data.keys() ^ types.keys()))}")
+        return make(**{name: _READ[types[name]](value) for name, value in data.items()})
     except (TypeError, LookupError, AttributeError) as error:
         raise ValueError(f"not a stored {kind.__name__}: {type(error).__name__} {error}") from None
-
-
-def _members_to_json(members: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: to_json(each) for name, each in members.items()}
 
 
 def _text(data: Any) -> str:
@@ -86,52 +85,28 @@ _WRITE: dict[type, Callable[[Any], Any]] = {
     list: lambda values: [to_json(each) for each in values],
     # of events by key
     dict: lambda values: [to_json(each) for each in values.values()],
-    **dict.fromkeys((State, Maintenance, EventRecord, HookRun), lambda value: _members_to_json(vars(value))),
-    **dict.fromkeys((Entry, ApprovalRequest, Pause, Vm), lambda value: _members_to_json(value._asdict())),
+    **dict.fromkeys(
+        (State, Maintenance, EventRecord, HookRun, Entry, ApprovalRequest, Pause, Vm),
+        lambda value: {name: to_json(getattr(value, name)) for name in type(value).__annotations__},
+    ),
 }
-# how the members of a class are read; any other member is a text
-_READ: dict[type, Mapping[str, Callable[[Any], Any]]] = {
-    State: {
-        "pause": _or_none(partial(from_json, Pause)),
-        "observed": _by_key,
-        "past": _each(EventRecord),
-        "vm": partial(from_json, Vm),
-        "returned": _texts,
-        "gone": _texts,
-    },
-    Vm: dict.fromkeys(Vm._fields, _text),
-    Pause: {"since": _time, "until": _or_none(_time)},
-    Maintenance: {
-        "number": integer,
-        "began": _time,
-        "ended": _or_none(_time),
-        "events": _each(EventRecord),
-        "runs": _each(HookRun),
-        "timeline": _each(Entry),
-        "may_lack_events": bool,
-        "retried_after": integer,
-    },
-    EventRecord: {
-        "number": integer,
-        "event": ScheduledEvent.from_json,
-        "first_seen": _time,
-        "taken_up_at": _or_none(_time),
-        "gone_at": _or_none(_time),
-        "requested": _or_none(partial(from_json, ApprovalRequest)),
-    },
-    ApprovalRequest: {"force": bool, "release_others": bool, "vms": frozenset},
-    HookRun: {
-        "number": integer,
-        "event": integer,
-        "attempt": integer,
-        "began": _time,
-        "limit": _time,
-        "is_cut_short": bool,
-        "may_be_ended": bool,
-        "ended": _or_none(_time),
-        "ending": Cause,
-        "cause": Cause,
-        "exit_status": _or_none(integer),
-    },
-    Entry: {"at": _time},
+# how a member is read, by the text of its annotation
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "str": _text,
+    "bool": bool,
+    "int": integer,
+    "int | None": _or_none(integer),
+    "datetime": _time,
+    "datetime | None": _or_none(_time),
+    "tuple[str, ...]": _texts,
+    "frozenset[str]": frozenset,
+    "Cause": Cause,
+    "ScheduledEvent": ScheduledEvent.from_json,
+    "Vm": partial(from_json, Vm),
+    "Pause | None": _or_none(partial(from_json, Pause)),
+    "ApprovalRequest | None": _or_none(partial(from_json, ApprovalRequest)),
+    "list[Entry]": _each(Entry),
+    "list[HookRun]": _each(HookRun),
+    "list[EventRecord]": _each(EventRecord),
+    "dict[str, EventRecord]": _by_key,
 }
