@@ -208,7 +208,7 @@ class HeldIsNotOwn(Machine):
 
     def tick(self, now: datetime, gates: Mapping[str, bool], may_begin: bool = True) -> Effects:
         for record in self.records.present:
-            decision = self.approvals.decide(record, self.prepared(record, now), now, gates)
+            decision = self.approvals.decide(record, now, gates)
             if decision.hold and not record.is_started and record.requested is None:
                 record.gone_at = now
         return super().tick(now, gates, may_begin)
@@ -294,7 +294,7 @@ VARIANTS = {
     "started-again": Variant(with_plan(StartedAgain), "faults", 4),
     "by-name": Variant(with_plan(ByName), "urgent", 80),
     "cut": Variant(with_plan(CutIsFinal), "all", 70387),
-    "loses-requests": Variant(with_approvals(LosesFailedRequests), "all", 482),
+    "loses-requests": Variant(with_approvals(LosesFailedRequests), "all", 10),
     "recovers-once": Variant(with_plan(RecoversOnce), "all", 9),
     "others": Variant(overlooks("others_affected"), "all", 30),
     "poll-failed": Variant(overlooks("no_answer"), "faults", 376),

@@ -164,9 +164,10 @@ class Driver:
     def ask(self, key: str = "e1", force: bool = False, release_others: bool = False) -> Answer:
         """Let an operator ask for an approval; return the answer after the tick."""
         record = self.record(key)
-        answer = self.machine.approve(record, ApprovalRequest("operator", force, release_others), self.now)
+        request = ApprovalRequest("operator", force, release_others)
+        answer = self.machine.approvals.request(record, request, self.now)
         self.act()
-        return self.machine.approval_answer(record, self.now) if answer is None else answer
+        return self.machine.approvals.answer(record, self.machine.reason(record)) if answer is None else answer
 
     def prepared(self, key: str = "e1") -> str:
         record = self.record(key)

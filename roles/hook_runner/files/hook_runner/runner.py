@@ -286,11 +286,10 @@ class Runner:
 
     def approve(self, record: EventRecord, request: ApprovalRequest) -> Answer:
         """Approve an event for an operator, now or later."""
-        if not self.records.is_durable:
-            self._write()  # there may be room since the last attempt
-        answer = self.machine.approve(record, request, self._clock.now())
+        self.tick()  # there may be room for the records since the last one, and other hooks
+        answer = self.machine.approvals.request(record, request, self._clock.now())
         self.tick()
-        return self.machine.approval_answer(record, self._clock.now()) if answer is None else answer
+        return self.machine.approvals.answer(record, self.machine.reason(record)) if answer is None else answer
 
     def pause(self, by: str, until: datetime | None, reason: str) -> Answer:
         """Begin a pause, which replaces an earlier one."""

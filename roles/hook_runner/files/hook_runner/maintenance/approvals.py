@@ -109,7 +109,7 @@ class Approvals:
 
     # -- decisions
 
-    def decide(self, record: EventRecord, prepared: str, now: datetime, gates: Mapping[str, bool]) -> Decision:
+    def decide(self, record: EventRecord, now: datetime, gates: Mapping[str, bool]) -> Decision:
         """Return the decision of the policy about the event now; its reason names the gates for which it waits."""
         policy = self.host.settings.policy
         observation = self._records.observation
@@ -121,7 +121,7 @@ class Approvals:
             seen_started=record.is_started,
             approved_by_us=record.approval == ACCEPTED,
             previous_type=record.first_type if record.first_type != record.event.event_type else None,
-            prepared=prepared,
+            prepared=record.prepared,
             gates=gates,
         )
         try:
@@ -133,7 +133,7 @@ class Approvals:
             decision._replace(reason=f"{decision.reason}; closed gates: {', '.join(awaited)}") if awaited else decision
         )
 
-    def obstacle(self, record: EventRecord, prepared: str, decision: Decision, now: datetime) -> Obstacle | None:
+    def obstacle(self, record: EventRecord, decision: Decision, now: datetime) -> Obstacle | None:
         """Return why the event is not approved now, or None where it is.
 
         1. IMDS has taken an approval already.
@@ -145,8 +145,8 @@ class Approvals:
         asked = record.requested
         if asked is None and decision.code is not None:
             return Obstacle(decision.code, decision.reason)
-        if asked is not None and not asked.force and prepared != "ok":
-            return PREPARATION_FAILED if prepared == "failed" else NOT_PREPARED
+        if asked is not None and not asked.force and record.prepared != "ok":
+            return PREPARATION_FAILED if record.prepared == "failed" else NOT_PREPARED
         return next(iter(self._obstacles(record, asked, now)), None)
 
     def send(self, record: EventRecord, reason: str, now: datetime) -> bool:
@@ -275,7 +275,7 @@ class Approvals:
 
     # -- requests of operators
 
-    def request(self, record: EventRecord, request: ApprovalRequest, prepared: str, now: datetime) -> Answer | None:
+    def request(self, record: EventRecord, request: ApprovalRequest, now: datetime) -> Answer | None:
         """Note an operator's request to approve an event, and return None; otherwise return the answer.
 
         It is refused if the event cannot be approved at all, or only with an option that the request lacks. A pause
@@ -288,7 +288,7 @@ class Approvals:
         found = self._obstacles(record, asked, now)
         if not asked.force:
             found += [] if self.host.is_affected_by(record.event) else [reasons.OTHER_VMS]
-            found += [PREPARATION_FAILED] if prepared == "failed" else []
+            found += [PREPARATION_FAILED] if record.prepared == "failed" else []
         for obstacle in found:
             if obstacle.code in _FINAL:
                 return Answer(False, obstacle.text)
@@ -301,11 +301,11 @@ class Approvals:
         self._records.note(now, "approval-asked", f"by {printable(asked.who)}{forced}", record, "notice")
         return None
 
-    def answer(self, record: EventRecord, prepared: str, reason: Obstacle | None) -> Answer:
+    def answer(self, record: EventRecord, reason: Obstacle | None) -> Answer:
         """Return the answer to a request that was noted, after the tick that followed."""
         if self._in_flight == record.key or record.approval == ACCEPTED:
             return Answer(True, "its approval is sent to IMDS now")
-        if prepared != "ok" and not (record.requested and record.requested.force):
+        if record.prepared != "ok" and not (record.requested and record.requested.force):
             return Answer(True, "it will be approved when its preparation is done")
         text = record.approval_error or (reason.text if reason else "it waits for the records")
         return Answer(True, f"it is not approved yet: {text}; the daemon approves it as soon as it can", True)

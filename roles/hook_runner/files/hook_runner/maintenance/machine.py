@@ -27,7 +27,7 @@ from hook_runner.maintenance.approvals import Answer, Approvals
 from hook_runner.maintenance.events import Events
 from hook_runner.maintenance.hook_plan import HookPlan, Host
 from hook_runner.maintenance.open_records import OpenRecords
-from hook_runner.maintenance.record import NO_EVENT, ApprovalRequest, EventRecord, HookRun, Maintenance, Pause
+from hook_runner.maintenance.record import NO_EVENT, EventRecord, HookRun, Maintenance, Pause
 from hook_runner.maintenance.runs import Runs
 from hook_runner.records import ACCEPTED, Cause
 
@@ -67,7 +67,7 @@ class Machine:
 
     Attributes:
         runs: takes the results of hook runs, and what this process finds of them.
-        approvals: takes the answers to requests for approvals.
+        approvals: takes the requests of operators, and the answers of IMDS.
     """
 
     def __init__(self, host: Host, records: OpenRecords) -> None:
@@ -93,11 +93,12 @@ class Machine:
         3. The hook that runs is ended if its event is over, another one has started, or a more urgent one waits.
         4. If none runs, the next one begins: for events that have started, else to prepare, else to recover.
         5. A maintenance without own events and without a recover hook left to run is closed.
-        6. An event is approved if policy or operator, leader, release rule and disk agree: this is noted first, and
+        6. It is noted of each own event whether this VM is prepared for it.
+        7. An event is approved if policy or operator, leader, release rule and disk agree: this is noted first, and
            sent by the next tick, when the note is on the disk.
-        7. Whatever has changed is written.
+        8. Whatever has changed is written.
 
-        1, 2 and 6 wait for the first document; 3 to 5 also while the events of the maintenance may not all be known.
+        1, 2 and 7 wait for the first document; 3 to 5 also while the events of the maintenance may not all be known.
 
         Args:
             now: aware time by the server's clock.
@@ -116,6 +117,8 @@ class Machine:
             is_over = maintenance.open_run is None and not maintenance.present
             if is_over and self._plan(maintenance, now).is_recovered():
                 self.records.close(maintenance, now)
+        if self.records.maintenance is not None:
+            self._note_prepared(self.records.maintenance, now)
         if self.records.observation is not None:
             approve = self._approve(now, gates)
         return Effects(self.records.has_changed or not self.records.is_durable, end, start, approve)
@@ -138,7 +141,7 @@ class Machine:
             if vm_key(self.host.own_name) not in self.records.sightings[record.key].named:
                 continue
             event_type = record.event.event_type
-            decision = self.approvals.decide(record, "none", now, gates)
+            decision = self.approvals.decide(record, now, gates)
             if record.requested is None:
                 if advises(event_type) and decision.approval == NEVER and not self.host.has_hook_for(event_type):
                     continue
@@ -173,19 +176,18 @@ class Machine:
 
     def _approve(self, now: datetime, gates: Mapping[str, bool]) -> ScheduledEvent | None:
         """Note the first approval that is due; return its event when the note is on the disk, or need not be."""
-        plan = self._plan(self.records.maintenance, now) if self.records.maintenance else None
         for record in self._approvable():
-            prepared = "none" if plan is None or not record.number else self._note_prepared(plan, record, now)
-            decision = self.approvals.decide(record, prepared, now, gates)
-            obstacle = self.approvals.obstacle(record, prepared, decision, now)
+            decision = self.approvals.decide(record, now, gates)
+            obstacle = self.approvals.obstacle(record, decision, now)
             if obstacle is not None:
                 before, self._obstacles[record.key] = self._obstacles.get(record.key), obstacle
                 if obstacle == reasons.DRY_RUN and before != obstacle:
                     text = f"it would be approved now: {decision.reason}"
                     self.records.note(now, "dry-run", text, record, "notice")
-                if obstacle.code == PREPARATION_FAILED.code and plan is not None:
-                    obstacle = reasons.with_failures(obstacle, plan.failures(record))
-                self._explain(record, self._first_reason(record, prepared, obstacle))
+                maintenance = self.records.maintenance
+                if obstacle.code == PREPARATION_FAILED.code and maintenance is not None:
+                    obstacle = reasons.with_failures(obstacle, self._plan(maintenance, now).failures(record))
+                self._explain(record, self._first_reason(record, obstacle))
                 if self.approvals.noted == record.key:
                     self.approvals.take_back(record)
                 continue
@@ -261,14 +263,6 @@ class Machine:
 
     # -- commands of operators
 
-    def approve(self, record: EventRecord, request: ApprovalRequest, now: datetime) -> Answer | None:
-        """Take an operator's request to approve an event. If it is noted, `approval_answer` follows after a tick."""
-        return self.approvals.request(record, request, self.prepared(record, now), now)
-
-    def approval_answer(self, record: EventRecord, now: datetime) -> Answer:
-        """Return what became of an operator's request."""
-        return self.approvals.answer(record, self.prepared(record, now), self.reason(record))
-
     def pause(self, by: str, until: datetime | None, reason: str, now: datetime) -> Answer:
         """Begin a pause, which replaces an earlier one."""
         if until is not None and until <= now:
@@ -342,16 +336,18 @@ class Machine:
         observed = self.records.state.observed.values()
         return [*self.records.present, *(record for record in observed if record.requested is not None)]
 
-    def _note_prepared(self, plan: HookPlan, record: EventRecord, now: datetime) -> str:
-        prepared = plan.prepared(record)
-        if record.prepared != prepared:
+    def _note_prepared(self, maintenance: Maintenance, now: datetime) -> None:
+        plan = self._plan(maintenance, now)
+        for record in maintenance.present:
+            prepared = plan.prepared(record)
+            if record.prepared == prepared:
+                continue
             record.prepared, self.records.has_changed = prepared, True
             if prepared in ("ok", "failed"):
                 text = f"{prepared}: {'; '.join(plan.failures(record))}" if prepared == "failed" else prepared
                 self.records.note(now, "prepared", text, record, "info" if prepared == "ok" else "warning")
-        return prepared
 
-    def _first_reason(self, record: EventRecord, prepared: str, obstacle: Obstacle) -> Obstacle:
+    def _first_reason(self, record: EventRecord, obstacle: Obstacle) -> Obstacle:
         """Return why nothing happens to an event now: the state of the event, a hook, or else the obstacle."""
         if record.is_started:
             return STARTED
@@ -360,7 +356,7 @@ class Machine:
         if self.records.state.pause is not None:
             return reasons.paused(str(self.records.state.pause))
         run = self.records.open_run
-        return reasons.hook_runs(run.title) if run is not None and prepared == "running" else obstacle
+        return reasons.hook_runs(run.title) if run is not None and record.prepared == "running" else obstacle
 
     def _explain(self, record: EventRecord, reason: Obstacle) -> None:
         """Note why nothing happens; the log has a line when the code changes."""
