@@ -13,10 +13,7 @@ import pytest
 from hook_runner import record_files
 from hook_runner.maintenance.record import Maintenance, State
 from hook_runner.record_files import HISTORY, OPEN, name_of
-from support.daemon.child_processes import in_child
 from support.daemon.record_factory import make_event, make_maintenance
-
-NOBODY = 65534
 
 
 def write(directory: Path, *numbers: int, is_open: bool = False) -> None:
@@ -79,17 +76,3 @@ def test_history_without_records_is_empty_and_without_a_directory_an_error(tmp_p
     assert record_files.stored(str(tmp_path)) == ([], State(), {}, None)
     with pytest.raises(FileNotFoundError):
         record_files.stored(str(tmp_path / "absent"))
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_history_is_closed_to_other_users(tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-
-    def work() -> None:
-        os.setgroups([])
-        os.setegid(NOBODY)
-        os.seteuid(NOBODY)
-        with pytest.raises(PermissionError):
-            record_files.stored(str(tmp_path))
-
-    assert in_child(work) == 0

@@ -239,8 +239,10 @@ def test_history_over_the_socket_says_what_it_leaves_out(azure: Azure) -> None:
         assert history_of_nobody() == (0, 20, "")
         assert len(vm.data("history", "--all")[1]) == 201
         vm.stop()
-        code, _members, said = history_of_nobody()
-        assert code == 3 and "the service does not run; without it only root may read the history" in said
+        for mode in (0o700, 0o755):
+            (folder / "state").chmod(mode)
+            code, _members, said = history_of_nobody()
+            assert code == 3 and "the service does not run; without it only root may read the history" in said
 
 
 @pytest.mark.all

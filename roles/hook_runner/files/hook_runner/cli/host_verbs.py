@@ -9,6 +9,7 @@ Each returns its result, or raises CommandError.
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any
 
 from hook_runner import record_files
@@ -90,6 +91,7 @@ def _stored(options: argparse.Namespace, most: int | None) -> dict[str, Any]:
     """
     directory = load_settings(options.config).state_directory
     try:
+        record_files.numbers(os.path.join(directory, record_files.HISTORY))  # in a directory that is open to all users
         return history.to_data(record_files.stored(directory, most))
     except FileNotFoundError:
         text = f"there are no records in {directory}: the service never ran"
