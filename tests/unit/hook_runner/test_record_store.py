@@ -390,12 +390,16 @@ def test_start_on_a_full_file_system_reads_and_later_writes(tmp_path: Path) -> N
 
 
 def test_store_works_in_memory_while_its_directory_cannot_be_created(directory: Path) -> None:
+    save(start(directory), "vm1")
+    moved = directory.rename(directory.with_name("moved"))
     directory.write_text("a file where the directory should be")
     store = start(directory)
     maintenance = save(store)
     assert store.error is not None
     directory.unlink()
+    moved.rename(directory)
     assert store.write() and content(directory) == [maintenance]
+    assert {"maintenance.json", "state.json"} <= {path.name for path in (directory / "set-aside").rglob("*")}
 
 
 @pytest.mark.parametrize("removed", ["", "history"])

@@ -68,8 +68,8 @@ class RecordStore:
         try:
             found = record_files.stored(self.directory, 1)
         except OSError as error:
-            lost = {} if isinstance(error, FileNotFoundError) else {OPEN: f"{self.directory} cannot be used: {error}"}
-            found = Stored([], State(), lost, None)
+            names = () if isinstance(error, FileNotFoundError) else (STATE, OPEN)
+            found = Stored([], State(), {name: f"{self._path(name)} cannot be used: {error}" for name in names}, None)
         for sentence in found.unreadable.values():
             self._say(f"{sentence}; it is moved to {ASIDE}")
         self._unusable = list(found.unreadable)
