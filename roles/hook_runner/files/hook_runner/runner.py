@@ -286,7 +286,7 @@ class Runner:
 
     def approve(self, record: EventRecord, request: ApprovalRequest) -> Answer:
         """Approve an event for an operator, now or later."""
-        self.tick()  # there may be room for the records since the last one, and other hooks
+        self.tick()  # the disk may have room since the last one, and a reload may have brought other hooks
         answer = self.machine.approvals.request(record, request, self._clock.now())
         self.tick()
         return self.machine.approvals.answer(record, self.machine.reason(record)) if answer is None else answer

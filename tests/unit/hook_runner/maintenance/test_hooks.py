@@ -450,6 +450,14 @@ def test_vm_that_leaves_an_event_recovers_and_prepares_again_only_when_it_is_bac
     assert vm.begun == ["prepare/10-drain"]
 
 
+def test_preparation_is_not_judged_before_the_first_document() -> None:
+    vm = Driver(hook("prepare/10-drain", needs=60.0))
+    vm.read(event())
+    vm = vm.restarted("boot-2")
+    vm.wait(890)
+    assert (vm.record().prepared, vm.begun) == ("running", [])
+
+
 def test_nothing_happens_while_the_own_name_is_unknown() -> None:
     vm = Driver(DRAIN, JOIN)
     vm.read(event())

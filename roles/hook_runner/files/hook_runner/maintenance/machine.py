@@ -98,7 +98,7 @@ class Machine:
            sent by the next tick, when the note is on the disk.
         8. Whatever has changed is written.
 
-        1, 2 and 7 wait for the first document; 3 to 5 also while the events of the maintenance may not all be known.
+        1, 2, 6 and 7 wait for the first document; 3 to 5 also while the events of the maintenance may not all be known.
 
         Args:
             now: aware time by the server's clock.
@@ -117,9 +117,8 @@ class Machine:
             is_over = maintenance.open_run is None and not maintenance.present
             if is_over and self._plan(maintenance, now).is_recovered():
                 self.records.close(maintenance, now)
-        if self.records.maintenance is not None:
-            self._note_prepared(self.records.maintenance, now)
         if self.records.observation is not None:
+            self._note_prepared(now)
             approve = self._approve(now, gates)
         return Effects(self.records.has_changed or not self.records.is_durable, end, start, approve)
 
@@ -336,7 +335,10 @@ class Machine:
         observed = self.records.state.observed.values()
         return [*self.records.present, *(record for record in observed if record.requested is not None)]
 
-    def _note_prepared(self, maintenance: Maintenance, now: datetime) -> None:
+    def _note_prepared(self, now: datetime) -> None:
+        maintenance = self.records.maintenance
+        if maintenance is None:
+            return
         plan = self._plan(maintenance, now)
         for record in maintenance.present:
             prepared = plan.prepared(record)
