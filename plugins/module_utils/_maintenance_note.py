@@ -214,8 +214,15 @@ def run_of(note: Note) -> str:
 def merged(
     known: t.Iterable[t.Mapping[str, t.Any]], newer: t.Iterable[t.Mapping[str, t.Any]]
 ) -> list[dict[str, t.Any]]:
-    """Return the events of both lists, one per id in any letter case; those of the newer list win."""
-    events = {str(event["event_id"]).casefold(): dict(event) for event in [*known, *newer]}
+    """Return the events of both lists, one per id in any letter case; those of the newer list win.
+
+    Its start is kept, and the NotBefore of an event that has none any more.
+    """
+    events: dict[str, dict[str, t.Any]] = {}
+    for event in [*known, *newer]:
+        before = events.get(str(event["event_id"]).casefold(), {})
+        kept = {name: before[name] for name in ("started", "not_before") if before.get(name) and not event.get(name)}
+        events[str(event["event_id"]).casefold()] = {**event, **kept}
     return list(events.values())
 
 

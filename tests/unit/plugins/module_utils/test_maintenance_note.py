@@ -81,10 +81,11 @@ def test_a_note_that_was_left_is_free_for_any_run(folder):
 def test_a_run_keeps_its_own_note_and_adds_events(folder):
     notes = NoteFile(folder)
     notes.claim(MINE, [event("a")], HOUR)
-    notes.update("here-1", [event("b")])
+    notes.update("here-1", [dict(event("b"), started="then")])
     notes.update("there-2", [event("c")])
-    note = notes.claim(MINE, [event("d")], HOUR)
-    assert ids(note) == ["a", "b", "d"] and note["earlier_runs"] == []
+    note = notes.claim(MINE, [event("B"), event("d")], HOUR)
+    assert ids(note) == ["a", "B", "d"] and note["earlier_runs"] == []
+    assert note["events"][1]["started"] == "then"
 
 
 def test_an_update_refreshes_the_note(folder):
