@@ -233,8 +233,9 @@ def push(url, header_file, report):
         return _failed(**answer)
     # both backends of Salt, requests and tornado, follow a redirect, mostly by a GET, which pushes nothing
     reached = answer["handle"]
+    final = getattr(reached, "effective_url", None) or getattr(reached, "url", url)
     if getattr(reached, "history", None) or getattr(reached, "effective_url", url) != url:
-        return _failed(f"{url}: it redirects the push; set the address to which it redirects")
+        return _failed(f"{url}: it redirects the push to {final}; set the final address")
     return {"body": (answer["body"] or b"").decode("utf-8", "replace")}
 
 
