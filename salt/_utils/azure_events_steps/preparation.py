@@ -7,6 +7,7 @@ It prepares once in a boot, and again for an event that is more severe.
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime, timezone
 from typing import Any
 
@@ -21,6 +22,8 @@ from .imds_observation import observe
 from .minion import MAX_AGE, Minion, failure_of, no_steps
 from .record import Reason, Record
 from .selection import AFFECTS, evaluate
+
+log = logging.getLogger(__name__)
 
 
 def prepare(minion: Minion, job: Job, test: bool = False) -> dict[str, Any]:
@@ -111,8 +114,13 @@ def _prepared(minion: Minion, job: Job, held: lock.Lock) -> dict[str, Any]:
 
 
 def _reason(minion: Minion, job: Job) -> Reason:
-    """Return the reason to record, with whether the minion has recovered from the event before."""
-    return job.reason()._replace(returned=job.key in minion.file.gone())
+    """Return the reason to record, with whether the minion has recovered from the event before, or may have."""
+    try:
+        returned = job.key in minion.file.gone()
+    except OSError as error:
+        log.error("azure_events: %s; the event counts as one that came back", error)
+        returned = True
+    return job.reason()._replace(returned=returned)
 
 
 def _begun(minion: Minion, found: Record | None, steps: tuple[Step, ...], reason: Reason) -> Record:

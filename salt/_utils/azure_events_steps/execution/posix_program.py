@@ -41,4 +41,8 @@ def run_program(command: Sequence[str], environment: Mapping[str, str], timeout:
             # without another read: a process that has left the group may keep the outputs open
             os.killpg(process.pid, signal.SIGKILL)
             return None
+        except BaseException:
+            # a job is ended by an exception
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
     return ProgramResult(process.returncode, output, errors)

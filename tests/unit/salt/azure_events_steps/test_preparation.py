@@ -168,6 +168,11 @@ def test_without_steps_nothing_is_prepared_and_an_empty_list_is_enough(minion: S
     assert minion.recover(event_id) == "no_steps"
 
 
+def test_preparation_needs_no_list_of_the_events_that_are_over(minion: StepsMinion, azure: Azure) -> None:
+    (minion.cachedir / "azure_events" / "gone.json").mkdir(parents=True)
+    assert minion.prepare(azure.announce("vm1")) == "prepared"
+
+
 def test_unwritable_record_prevents_the_preparation(minion: StepsMinion, azure: Azure) -> None:
     minion.cachedir.mkdir(parents=True)
     (minion.cachedir / "azure_events").write_text("a file where the folder should be")
