@@ -71,9 +71,9 @@ from salt.exceptions import CommandExecutionError, SaltInvocationError
 
 try:
     from azure_events_steps.answers import is_success
-    from azure_events_watch.settings import parse_duration
+    from azure_events_watch.settings import parse_duration, selectable_types
 except ImportError:
-    is_success = parse_duration = None  # the execution module reports the same error
+    is_success = parse_duration = selectable_types = None  # the execution module reports the same error
 
 __virtualname__ = "azure_events"
 
@@ -97,7 +97,7 @@ def prepared(name, by_hand=False):
 
     Args:
         name: ID of the event, and the value for ``of`` of :py:func:`approved`.
-        by_hand: prepare whatever Azure lists; the name is then a free text.
+        by_hand: prepare whatever Azure lists; the name is then a free text, and no value for ``of``.
 
     Returns:
         The result of the state.
@@ -237,7 +237,7 @@ def approved(
                 f"of: no state azure_events.pending or prepared with the name {of!r} has seen the events in this run",
             )
         chosen = _chosen(__context__[_SEEN][of], event_ids)
-        selection.update(event_ids=list(chosen), types=sorted(set(chosen.values())) if types is None else types)
+        selection.update(event_ids=list(chosen), types=selectable_types(chosen.values()) if types is None else types)
         if event_ids is None and types is None and policy is None and policy_file is None:
             # no operator has named these events: unless a policy decides, their IDs would release unknown types, too
             policy = {"rules": [{"name": f"seen by {of}", "approve": "now"}]}
@@ -274,12 +274,13 @@ def approved(
         "; ".join(f"{item['event_id']}: {item['outcome']}: {item['reason']}" for item in done["approvals"])
         or "No event is selected"
     )
+    changed = _of_other_types(done["approvals"], chosen) if of is not None and types is None else []
+    if changed:
+        comment = f"{comment}; the type has changed since {of}: {', '.join(changed)}"
+        return _result(name, False, comment, _approvals([] if __opts__["test"] else done["approved"]))
     if __opts__["test"] and done["changed"]:
         return _result(name, None, "Would be approved: " + ", ".join(done["approved"]), _approvals(done["approved"]))
     ret = _result(name, True, comment, _approvals(done["approved"]))
-    changed = _of_other_types(done["approvals"], selection["types"]) if of is not None and types is None else []
-    if changed:
-        ret = _result(name, False, f"{comment}; the type has changed since {of}: {', '.join(changed)}", ret["changes"])
     if done["warnings"]:
         ret["warnings"] = done["warnings"]
     return ret
@@ -366,8 +367,13 @@ def _chosen(seen, event_ids):
     return {event_id: event_type for event_id, event_type in seen.items() if event_id.casefold() in wanted}
 
 
-def _of_other_types(approvals, types):
-    return [item["event_id"] for item in approvals if item["event"] and item["event"]["event_type"] not in types]
+def _of_other_types(approvals, seen):
+    """Return the IDs of the events that have not started, and have a type now that no event had before."""
+    return [
+        item["event_id"]
+        for item in approvals
+        if item["event"] and item["event"]["status"] != "Started" and item["event"]["event_type"] not in seen.values()
+    ]
 
 
 def _ended_changes(events):
@@ -376,6 +382,8 @@ def _ended_changes(events):
 
 def _run_job(name, by_hand, function, change):
     """Call ``prepare`` or ``recover``, and return the result of the state."""
+    seen = __context__.setdefault(_SEEN, {})
+    seen.pop(name, None)
     if not isinstance(by_hand, bool):
         return _result(name, False, f"by_hand: expected true or false, not {by_hand!r}")
     test = bool(__opts__["test"])
@@ -384,11 +392,8 @@ def _run_job(name, by_hand, function, change):
     except (CommandExecutionError, SaltInvocationError) as error:
         return _result(name, False, _error_text(error))
     result = is_success(function, answer["outcome"])
-    if function == "prepare":
-        seen, event = __context__.setdefault(_SEEN, {}), answer["event"]
-        seen.pop(name, None)
-        if result and event:
-            seen[name] = {event["event_id"]: event["event_type"]}
+    if function == "prepare" and result and answer["event"]:
+        seen[name] = {answer["event"]["event_id"]: answer["event"]["event_type"]}
     changes = {}
     if answer["changed"]:
         changes[function] = change if result else {"old": change["old"], "new": answer["outcome"]}

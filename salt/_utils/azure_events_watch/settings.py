@@ -4,14 +4,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import math
 from functools import partial
-from typing import Any, Mapping, NamedTuple
+from typing import Any, Iterable, Mapping, NamedTuple
 
 from azure_scheduled_events.document import API_VERSION
 from azure_scheduled_events.endpoint import DEFAULT_ENDPOINT, parse_api_versions, parse_endpoint
-from azure_scheduled_events.options import check_key, parse_boolean, parse_option, parse_seconds
+from azure_scheduled_events.options import check_key, parse_boolean, parse_event_type, parse_option, parse_seconds
 from azure_scheduled_events.selection import Selection
 
 BEACON = "azure_events"
@@ -157,6 +158,15 @@ def parse_connection(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> t
 def parse_duration(key: str, value: Any, least: float) -> float:
     """Return the seconds of a duration, which the ValueError for another value names by its key."""
     return parse_option(key, value, partial(parse_seconds, least=least))
+
+
+def selectable_types(names: Iterable[str]) -> list[str]:
+    """Return those event types of IMDS that a selection can name, each once."""
+    found = []
+    for name in sorted(set(names)):
+        with contextlib.suppress(ValueError):
+            found.append(parse_event_type(name))
+    return found
 
 
 def _check_salt_options(given: Mapping[Any, Any]) -> None:

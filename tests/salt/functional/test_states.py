@@ -170,7 +170,8 @@ def test_shared_event_of_pending_is_not_approved_without_a_failure(here: Minion,
 
 
 def test_pending_approves_no_unknown_type_that_nobody_has_named(here: Minion, scripted: ScriptedImds) -> None:
-    scripted.events = [event("A", "vm1", kind="Hibernate"), event("B", "vm1", kind="SpotRebalanceRecommendation")]
+    kinds = {"A": "Hibernate", "B": "SpotRebalanceRecommendation", "C": "Freeze2", "D": ""}
+    scripted.events = [event(event_id, "vm1", kind=kind) for event_id, kind in kinds.items()]
     here.state("pending", "coming")
     ret = here.state("approved", of="coming")
     assert (ret["result"], ret["changes"], scripted.approved) == (True, {}, [])
@@ -207,6 +208,9 @@ def test_event_whose_type_has_changed_since_pending_is_approved_by_its_type_only
     scripted.events = [event("A", "vm1", kind="Redeploy")]
     ret = here.state("approved", of="coming", **words)
     assert (ret["result"], scripted.approved) == (result, ["A"] if result else [])
+    assert here.state("approved", of="coming", test=True, **words)["result"] is result
+    scripted.events = [event("A", "vm1", kind="Redeploy", status="Started")]
+    assert here.state("approved", of="coming", **words)["result"] is True
 
 
 def test_nothing_is_approved_if_pending_saw_no_event(here: Minion, scripted: ScriptedImds) -> None:
