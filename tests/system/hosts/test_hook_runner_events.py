@@ -133,18 +133,6 @@ def test_host_goes_down_while_it_prepares(site: RoleHost, azure: Azure, way: Cal
 
 
 @pytest.mark.all
-def test_host_recovers_from_an_event_that_ends_while_it_is_down(site: RoleHost, azure: Azure) -> None:
-    event = azure.announce("Reboot", VM, hold=True)
-    azure.wait_for_approval(event, site)
-    site.host.crash()
-    azure.simulator.post(f"/events/{event}/cancel")
-    azure.advance(60)
-    site.host.boot()
-    site.wait_for("ended", "recover")
-    assert (site.began("prepare"), site.began("recover")) == (1, 1)
-
-
-@pytest.mark.all
 def test_full_run_delays_a_hook_which_then_runs_as_a_child(site: RoleHost, azure: Azure) -> None:
     site.configure(hooks={"prepare/10-mark": {"timeout": 20}})
     # a child has the restrictions of the daemon, and the hook writes there
