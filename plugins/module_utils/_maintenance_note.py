@@ -216,7 +216,7 @@ def merged(
 ) -> list[dict[str, t.Any]]:
     """Return the events of both lists, one per id in any letter case; those of the newer list win.
 
-    Its start is kept, and the NotBefore of an event that has none any more.
+    The time of a start that is known is kept, and the NotBefore of an event that has none any more.
     """
     events: dict[str, dict[str, t.Any]] = {}
     for event in [*known, *newer]:

@@ -91,7 +91,8 @@ def _stored(options: argparse.Namespace, most: int | None) -> dict[str, Any]:
     """
     directory = load_settings(options.config).state_directory
     try:
-        record_files.numbers(os.path.join(directory, record_files.HISTORY))  # in a directory that is open to all users
+        # a user who may not list it asks the daemon, also if the directory itself is open to all users
+        record_files.numbers(os.path.join(directory, record_files.HISTORY))
         return history.to_data(record_files.stored(directory, most))
     except FileNotFoundError:
         text = f"there are no records in {directory}: the service never ran"
