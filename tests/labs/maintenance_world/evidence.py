@@ -94,6 +94,7 @@ class Evidence:
         survived: the last second with a document in which the daemon was not killed.
         first_listed, first_started: by event, of all documents.
         first_status: by event, in the first document that lists this VM in it.
+        shrunk: the events that a document lacked, or one of their VMs, after an earlier one listed them.
         unsure: the events that a process read first for this VM in the second in which it was killed.
         first_own: by event, the first document of the present occurrence that lists this VM in it.
         gap_at: by event, the last time at which documents of two seconds had not listed this VM in it.
@@ -117,12 +118,14 @@ class Evidence:
         self.first_listed: dict[str, int] = {}
         self.first_status: dict[str, str] = {}
         self.first_started: dict[str, int] = {}
+        self.shrunk: set[str] = set()
         self.unsure: set[str] = set()
         self.first_own: dict[str, int] = {}
         self.gap_at: dict[str, int] = {}
         self._world = world
         self._was_paused = False
         self._absent_since: dict[str, int] = {}
+        self._named: dict[str, set[str]] = {}
         self._last_trouble = -1
 
     def violate(self, text: str) -> None:
@@ -177,7 +180,10 @@ class Evidence:
         """Note a document that the daemon reads."""
         second = self._world.second
         self.read = [*(each for each in self.read if each.second > second - _KEPT), Read(second, document)]
+        listed = {event.key: event.resources for event in document.events}
+        self.shrunk.update(key for key, vms in self._named.items() if not vms.issubset(listed.get(key, ())))
         for event in document.events:
+            self._named.setdefault(event.key, set()).update(event.resources)
             self.first_listed.setdefault(event.key, second)
             if OWN in event.resources:
                 self.first_status.setdefault(event.key, event.status)

@@ -188,9 +188,10 @@ class HookChecks:
         types = {
             read.second: each.event_type for read in seen.read for each in read.document.events if each.key == event.key
         }
-        lacked = [read.second for read in seen.read if read.second not in types]
-        if lacked and (lacked[-1] > second - _BEGINS_WITHIN or {*types.values()} != {event.event_type}):
-            return None  # an event that came back keeps a more severe type for a minute
+        is_lacked = any(read.second > second - _BEGINS_WITHIN and read.second not in types for read in seen.read)
+        may_keep_type = event.key in seen.shrunk and {*types.values()} != {event.event_type}
+        if is_lacked or may_keep_type:
+            return None  # an event that came back, or a VM of it, keeps a more severe type for a minute
         left = not_before(event) - second
         seconds = left - self._world.plan.settings.margin if left > 0 else 30.0
         for hook in seen.hooks(PREPARE, event.event_type):
