@@ -377,6 +377,9 @@ def status(event_id=None):
         it; ``records``, one for each event that the minion has prepared for; and ``working``, the ID of
         the event that a job of this minion works on, or None.
 
+    Raises:
+        CommandExecutionError: the record of this minion cannot be read now.
+
     CLI Example:
 
     .. code-block:: bash
@@ -384,11 +387,13 @@ def status(event_id=None):
         salt '*' azure_events.status
     """
     try:
-        return minion_status.status(_minion(), _event_id(event_id))
+        minion, problem = _minion(), ""
     except ValueError as error:
-        return minion_status.status(
-            Minion(__opts__["cachedir"], parse_configuration(None), FunctionStep(__opts__)), problem=str(error)
-        )
+        minion, problem = Minion(__opts__["cachedir"], parse_configuration(None), FunctionStep(__opts__)), str(error)
+    try:
+        return minion_status.status(minion, _event_id(event_id), problem)
+    except OSError as error:
+        raise CommandExecutionError(f"the record of this minion cannot be read: {error}") from error
 
 
 def prepare(event_id=None, test=False):

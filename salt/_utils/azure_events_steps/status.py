@@ -13,7 +13,7 @@ from azure_scheduled_events.tracking import Sighting
 from . import lock
 from .answers import VERSION
 from .imds_observation import STATUS_IMDS_TIMEOUT, VmObservation, observe
-from .minion import Minion, damaged
+from .minion import Minion
 from .record import Reason, Record
 from .selection import evaluate
 
@@ -55,10 +55,7 @@ def status(minion: Minion, event_id: str | None = None, problem: str = "") -> di
             )
         except ImdsError as error:
             answer["reason"] = str(error)
-    try:
-        found = minion.file.read()
-    except (ValueError, OSError) as error:
-        found = damaged(str(error))
+    found = minion.readable_record()
     if found is not None:
         answer["records"] = [_record(minion, found, reason, listed.get(reason.key)) for reason in found.reasons]
     return answer

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from azure_events_steps import lock
 from azure_events_steps.configuration import parse_configuration
 from azure_events_steps.minion import Minion
 from azure_events_steps.record import PREPARED, Reason, Record, RecordFile
+from azure_events_steps.status import status
 from azure_events_watch import durable_file
 from azure_events_watch.prepared_events import PreparedEvents
 from support.salt.steps import raises
@@ -33,9 +36,12 @@ def test_note_is_read_while_the_lock_is_held(tmp_path: Path, note: str) -> None:
     assert lock.holder_of(str(tmp_path), NAME) is None
 
 
-@pytest.mark.parametrize("quarantine", [False, True])
+@pytest.mark.parametrize(
+    "read",
+    [Minion.readable_record, lambda minion: minion.readable_record(quarantine=True), partial(status, problem="-")],
+)
 def test_record_that_cannot_be_read_now_is_not_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quarantine: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Minion], object]
 ) -> None:
     minion = Minion(str(tmp_path), parse_configuration(None), raises)
     minion.file.write(RECORD)
@@ -47,7 +53,7 @@ def test_record_that_cannot_be_read_now_is_not_damaged(
     with monkeypatch.context() as system, pytest.raises(OSError, match="Too many"):
         system.setattr(os, "open", refuse)
         assert watched.events() == ()
-        minion.readable_record(quarantine)
+        read(minion)
     assert minion.readable_record() == RECORD and watched.events() == RECORD.events
 
 
