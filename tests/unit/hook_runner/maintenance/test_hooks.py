@@ -203,14 +203,18 @@ def test_start_ends_prepare_hooks_and_runs_those_of_the_start_once() -> None:
     assert [run.state for run in vm.runs] == [STOPPED, FAILED]
 
 
-def test_start_waits_for_all_prepare_hooks_if_they_finish() -> None:
+def test_start_waits_for_all_prepare_hooks_if_they_finish_before_a_reboot() -> None:
     vm = Driver(DRAIN, CHECKPOINT, NOTE, when_started="finish")
     vm.read(event())
     vm.seconds(1, event(status="Started"))
     vm.end_hook()
+    rebooted = vm.restarted("boot-2", when_started="finish")
     vm.end_hook()
     assert vm.begun == ["prepare/10-drain", "prepare/20-checkpoint", "started/10-note"]
     assert vm.ended == []
+    rebooted.machine.runs.lost(rebooted.runs[-1].number, rebooted.now)
+    rebooted.read(event(status="Started"))
+    assert rebooted.begun == ["started/10-note"]
 
 
 def test_prepare_hook_that_was_refused_is_no_preparation_before_an_event_without_notice() -> None:

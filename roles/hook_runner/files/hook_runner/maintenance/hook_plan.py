@@ -117,14 +117,14 @@ class HookPlan:
         """Return the hook that begins now if none runs, or None.
 
         1. Without an own event: the first recover hook that has not succeeded, and need not wait for its next attempt.
-        2. With `when_started: finish`: the rest of a preparation that had begun when its event started.
+        2. With `when_started: finish`: the rest of a preparation that had begun in this boot when its event started.
         3. The hooks of an event that has started.
         4. The first prepare hook that is to run for the most urgent Scheduled event that has one.
         """
         if not self._maintenance.present:
             return self._next_recovery()
         started = [each for each in self._maintenance.present if each.is_started and self.is_listed(each)]
-        begun = {run.event for run in self._in_force[PREPARE]}
+        begun = {run.event for run in self._in_force[PREPARE] if run.boot == self._host.boot}
         finishes = self._host.settings.when_started == "finish" and not self._is_paused
         to_finish = (each for each in started if finishes and each.number in begun)
         to_prepare = [] if self._is_paused else self.by_urgency()
