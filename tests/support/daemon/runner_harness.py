@@ -239,7 +239,8 @@ class RunnerHarness:
 
     def _is_in_doubt(self) -> bool:
         maintenance, sightings = self.runner.records.maintenance, self.runner.records.sightings.values()
-        return (maintenance is not None and maintenance.may_lack_events) or any(
+        lacks_events = maintenance is not None and maintenance.may_lack_events
+        return (lacks_events and self.runner.awaits_document) or any(
             not each.listed or each.named != frozenset(map(vm_key, each.event.resources)) for each in sightings
         )
 

@@ -202,11 +202,14 @@ def test_host_without_a_record_recovers_when_no_unreadable_entry_may_be_its_even
     assert vm.begun == ["recover/10-join"]
 
 
-def test_host_with_a_damaged_record_prepares_for_a_listed_event() -> None:
-    vm = Driver(DRAIN, JOIN)
+def test_host_with_a_damaged_record_prepares_for_a_listed_event_and_recovers() -> None:
+    vm = Driver(DRAIN, hook("recover/10-join", types=("Freeze",)))
     vm.machine.runs.found_incomplete(vm.now)
-    vm.seconds(1, event())
+    vm.seconds(5, event())
     assert vm.begun == ["prepare/10-drain"]
+    vm.end_hook()
+    vm.seconds(4)
+    assert vm.begun == ["prepare/10-drain", "recover/10-join"]
 
 
 @pytest.mark.parametrize("boot", ["boot-1", "boot-2"])

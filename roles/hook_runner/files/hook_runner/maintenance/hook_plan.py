@@ -386,7 +386,7 @@ class HookPlan:
     def _recover_hooks(self) -> list[Hook]:
         """Return the recover hooks for the types of this maintenance: of its events, now and when their hooks ran."""
         maintenance, hooks = self._maintenance, self._host.hooks.get(RECOVER, ())
-        if not maintenance.events:  # they are unknown
+        if maintenance.may_lack_events:
             return list(hooks)
         types = {run.event_type for run in maintenance.runs if run.event_type}
         types |= {record.event.event_type for record in maintenance.events}

@@ -203,9 +203,6 @@ class Machine:
         self._note_span(observation.document)
         self.approvals.document_received()
         self._compare(observation, is_first, now)
-        maintenance = self.records.maintenance
-        if maintenance is not None and maintenance.may_lack_events and self._spans_absence:
-            maintenance.may_lack_events, self.records.has_changed = False, True
 
     def _compare(self, observation: Observation, is_first: bool, now: datetime) -> None:
         for key in self._events.compare(observation, is_first, now):
@@ -248,7 +245,7 @@ class Machine:
         """Return True if hooks may begin and end: the record has all events, or enough documents were read."""
         if not self.host.own_name:
             return False
-        if maintenance.events and not maintenance.may_lack_events:
+        if not maintenance.may_lack_events:
             return self.records.observation is not None or not maintenance.present
         return self.records.observation is not None and (bool(maintenance.present) or self._spans_absence)
 

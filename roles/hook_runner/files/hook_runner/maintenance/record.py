@@ -189,8 +189,8 @@ class Maintenance:
     Attributes:
         number: unique over all maintenances and runs.
         events: each event for which hooks ran or could run, in the order in which they were taken up.
-        may_lack_events: whether the disk was full, or the record damaged: documents have to show which events there
-            are before the host recovers.
+        may_lack_events: whether the disk was full, or the record damaged: a process has to read which events there are
+            before the host recovers, and recover hooks for any type run.
         retried_after: the last number when an operator asked for another attempt of the recover hooks that failed.
         given_up_by: the operator who ended the recovery; "" without one.
     """

@@ -175,7 +175,7 @@ def _imds_error(imds: Mapping[str, Any]) -> str:
 def _maintenance_lines(maintenance: Mapping[str, Any]) -> Iterator[str]:
     yield f"maintenance {maintenance['id']}, {maintenance['phase']}, since {maintenance['since']}"
     if maintenance["lacks_events"]:
-        yield "           its record may lack events; more documents show which events there are"
+        yield "           its record may lack events; documents show which events there are, and all recover hooks run"
     if maintenance["not_recovered"]:
         failed = ", ".join(f"{RECOVER}/{name}" for name in maintenance["not_recovered"])
         again = f"next attempt in {maintenance['next_attempt']} s"
