@@ -42,12 +42,14 @@ def test_hooks_run_while_the_disk_is_full() -> None:
     assert (vm.begun, vm.prepared(), vm.sent) == (["prepare/10-drain"], "ok", [])
 
 
+@pytest.mark.parametrize("asks", [False, True], ids=["rule", "operator-asks-too"])
 @pytest.mark.parametrize("hooks", [(DRAIN,), (hook("prepare/10-drain", on_failure="stop"), hook("prepare/20-later"))])
-def test_failed_preparation_is_approved_only_if_the_rule_says_so(hooks: tuple[Hook, ...]) -> None:
+def test_failed_preparation_is_approved_only_if_the_rule_says_so(hooks: tuple[Hook, ...], asks: bool) -> None:
     """T68."""
     for more, sent in (({}, []), ({"on_failure": "approve"}, ["e1"])):
         vm = Driver(*hooks, policy=rules({"approve": {"when": "after_prepare", **more}}))
         vm.read(event())
+        assert not asks or vm.ask().accepted
         vm.end_hook(FAILED)
         vm.seconds(2, event())
         assert vm.sent == sent

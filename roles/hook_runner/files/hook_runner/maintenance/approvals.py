@@ -137,15 +137,19 @@ class Approvals:
         """Return why the event is not approved now, or None where it is.
 
         1. IMDS has taken an approval already.
-        2. Neither an operator nor the policy asks for it now.
-        3. The event, the other VMs of it, or the state of the daemon prevent it.
+        2. The policy approves it now, unless the event, the other VMs of it, or the state of the daemon prevent it.
+        3. Otherwise an operator may ask for it, with the same exceptions.
         """
         if record.approval == ACCEPTED:
             return reasons.ACCEPTED
         asked = record.requested
-        if asked is None and decision.code is not None:
-            return Obstacle(decision.code, decision.reason)
-        if asked is not None and not asked.force and record.prepared != "ok":
+        if decision.code is None:
+            by_rule = next(iter(self._obstacles(record, None, now)), None)
+        else:
+            by_rule = Obstacle(decision.code, decision.reason)
+        if by_rule is None or asked is None:
+            return by_rule
+        if not asked.force and record.prepared != "ok":
             return PREPARATION_FAILED if record.prepared == "failed" else NOT_PREPARED
         return next(iter(self._obstacles(record, asked, now)), None)
 
