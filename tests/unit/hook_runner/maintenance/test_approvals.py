@@ -150,6 +150,14 @@ def test_approval_at_a_time_that_a_restart_does_not_move(approve: dict[str, str]
     assert vm.sent == ["e1"]
 
 
+def test_approval_waits_until_a_less_severe_type_is_confirmed() -> None:
+    vm = Driver(policy=rules({"when": {"type": "Freeze"}, "approve": "manual"}, {"approve": {"delay": "30s"}}))
+    vm.seconds(30, event())
+    for seconds, reason in ((1, "type_unconfirmed"), (2, "manual")):
+        vm.seconds(seconds, event(event_type="Freeze"))
+        assert (vm.sent, vm.reason()) == ([], reason)
+
+
 def test_clock_that_is_set_back_a_little_does_not_end_the_pause_after_a_refusal() -> None:
     """Otherwise the approval would be noted by one tick, and withheld by the next one."""
     vm = Driver()

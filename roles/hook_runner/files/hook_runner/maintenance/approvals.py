@@ -227,6 +227,7 @@ class Approvals:
         1. The records are not on the disk, or the daemon is paused. An operator can force the approval.
         2. NotBefore has passed. This prevents only a repeated request.
         3. The last poll or the last request failed, or fewer than two documents have come.
+        4. The last document gives the event a less severe type, which is not confirmed yet.
         """
         if asked is None or not asked.force:
             if not self._records.is_durable:
@@ -240,6 +241,8 @@ class Approvals:
             return self._unsure
         if not self._records.is_confirmed:
             return ONE_DOCUMENT
+        if not self._records.has_listed_type(record):
+            return reasons.TYPE_UNCONFIRMED
         if self._in_flight:
             return reasons.IN_FLIGHT
         # a clock that was set back must not prolong the pause by much

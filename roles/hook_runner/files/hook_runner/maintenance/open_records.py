@@ -51,6 +51,11 @@ class OpenRecords:
         """Whether this process has read enough documents to approve."""
         return self.observation is not None and self.observation.documents >= DOCUMENTS_NEEDED
 
+    def has_listed_type(self, record: EventRecord) -> bool:
+        """Return False if the last document gives an event a less severe type, which the tracker has not confirmed."""
+        listed = self.observation.document.find(record.event.event_id) if self.observation else None
+        return listed is None or listed.event_type == record.event.event_type
+
     @property
     def sightings(self) -> Mapping[str, Sighting]:
         """The events that are not gone, as the last document shows them, by key."""

@@ -16,6 +16,9 @@ NOT_BEFORE_PASSED = Obstacle("not_before_passed", "NotBefore has passed; Azure s
 NO_ANSWER = Obstacle("no_answer", "IMDS gives no good answer; the event may have changed")
 REQUEST_FAILED = Obstacle("request_failed", "the last request failed; the events are read again first")
 REQUEST_WAITS = Obstacle("request_waits", "the last request failed; the next one waits for some seconds")
+TYPE_UNCONFIRMED = Obstacle(
+    "type_unconfirmed", "the last document gives it a less severe type; more have to confirm it"
+)
 IN_FLIGHT = Obstacle("in_flight", "a request for an approval has no answer yet")
 DRY_RUN = Obstacle("dry_run", "nothing is approved in a dry run")
 OTHER_VMS = Obstacle("other_vms", "it does not affect this VM; an operator can approve it")
