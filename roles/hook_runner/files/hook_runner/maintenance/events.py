@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Iterable
 
 from azure_scheduled_events.document import ScheduledEvent
 from azure_scheduled_events.timestamps import as_utc_text
-from azure_scheduled_events.tracking import Observation
 from hook_runner.maintenance.hook_plan import HookPlan, Host
 from hook_runner.maintenance.open_records import OpenRecords
 from hook_runner.maintenance.record import NO_EVENT, EventRecord
@@ -34,23 +32,17 @@ class Events:
         observed = self._records.state.observed.values()
         return [record for record in observed if self.host.is_affected_by(record.event)]
 
-    def compare(self, observation: Observation, is_first: bool, now: datetime) -> list[str]:
-        """Bring the records up to date; return the keys of the events that are gone, or that this VM has left.
+    def compare(self, now: datetime) -> list[str]:
+        """Compare the records with the last document; return the keys of the events that are gone, or left by this VM.
 
-        Args:
-            observation: the last one.
-            is_first: whether all events are compared, and not only those that the document has changed.
-            now: aware time by the server's clock.
+        `now` is the time by the server's clock.
         """
         own = {record.key: record for record in self._records.present}
-        observed = self._records.state.observed
-        keys: Iterable[str] = (change.event.key for change in observation.changes)
-        if is_first:
-            keys = dict.fromkeys((*observation.events, *observed, *own))
+        observed, sightings = self._records.state.observed, self._records.sightings
         gone = []
-        for key in keys:
+        for key in dict.fromkeys((*sightings, *observed, *own)):
             record = own.get(key) or observed.get(key)
-            sighting = observation.events.get(key)
+            sighting = sightings.get(key)
             if sighting is None:
                 if record is not None:
                     self._gone(record, now)

@@ -202,10 +202,11 @@ class Machine:
         self.records.observation = observation
         self._note_span(observation.document)
         self.approvals.document_received()
-        self._compare(observation, is_first, now)
+        if is_first or observation.changes:
+            self._compare(now)
 
-    def _compare(self, observation: Observation, is_first: bool, now: datetime) -> None:
-        for key in self._events.compare(observation, is_first, now):
+    def _compare(self, now: datetime) -> None:
+        for key in self._events.compare(now):
             self._reasons.pop(key, None)
             self._obstacles.pop(key, None)
             self.approvals.forget(key)
@@ -298,7 +299,7 @@ class Machine:
         """Use another configuration, or the name of this VM, from now on; a hook that runs goes on."""
         self.host = self._events.host = self.approvals.host = host
         if self.records.observation is not None:
-            self._compare(self.records.observation, True, now)
+            self._compare(now)
 
     # -- what status shows
 
