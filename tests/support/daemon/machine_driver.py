@@ -212,8 +212,9 @@ class Driver:
     def _write(self) -> bool:
         if not self.is_full:
             self.history += copy.deepcopy(self.records.finished)
+            self.records.finished.clear()
             self.written = copy.deepcopy((self.records.state, self.records.maintenance))
-        self.records.written(not self.is_full)
+        self.records.written("full" if self.is_full else None, self.now)
         return not self.is_full
 
 

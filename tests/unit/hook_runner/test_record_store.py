@@ -43,7 +43,7 @@ from hook_runner.record_store import RecordStore
 store = RecordStore(sys.argv[1], "one", print)
 store.load()
 store.records.opened(wall_clock())
-assert store.write(), store.error
+assert store.write(), store.records.error
 """
 
 
@@ -113,7 +113,8 @@ def test_next_process_has_everything_and_other_users_nothing(directory: Path) ->
     assert again.records.state.vm == Vm("vm1", "", "one")
     assert (again.tracker.gone, again.tracker.returned) == (("e-2",), frozenset({"e-3"}))
     assert again.last_number == maintenance.last_number
-    assert (again.error, again.set_aside(), again.is_incomplete, markers(directory)) == (None, [], False, ["clean"])
+    assert again.records.is_durable and not again.is_incomplete
+    assert (again.set_aside(), markers(directory)) == ([], ["clean"])
     for path in (directory, *directory.rglob("*")):
         assert path.stat().st_mode & 0o077 == 0, path
 
@@ -318,11 +319,11 @@ def test_full_disk_keeps_everything_in_memory_until_there_is_room(directory: Pat
     maintenance = save(store)
     disk.fail()
     add_event(store)
-    assert not store.write() and not store.records.is_durable
-    assert store.error is not None and FULL in store.error and str(directory) in store.error
-    assert store.failing_since == NOON and markers(directory) == ["stale"] and len(said) == 1
+    assert not store.write() and store.records.error is not None
+    assert FULL in store.records.error and str(directory) in store.records.error
+    assert store.records.failing_since == NOON and markers(directory) == ["stale"] and len(said) == 1
     disk.heal()
-    assert store.write() and store.error is None and store.failing_since is None and store.records.is_durable
+    assert store.write() and store.records.is_durable and store.records.failing_since is None
     assert markers(directory) == ["clean"] and content(directory) == [maintenance] and len(said) == 2
 
 
@@ -368,7 +369,7 @@ def test_read_only_disk_keeps_everything_in_memory_and_the_marker_its_name(direc
     save(store)
     disk.fail(errno.EROFS)
     add_event(store)
-    assert store.error is not None and "Read-only" in store.error and markers(directory) == ["clean"]
+    assert store.records.error is not None and "Read-only" in store.records.error and markers(directory) == ["clean"]
     disk.heal()
     assert store.write() and content(directory) == [store.records.maintenance] and markers(directory) == ["clean"]
 
@@ -382,7 +383,7 @@ def test_start_on_a_full_file_system_reads_and_later_writes(tmp_path: Path) -> N
         store = start(directory)
         assert store.records.maintenance == maintenance
         close(store, store.records.maintenance)
-        assert store.error is not None and FULL in store.error and markers(directory) == ["stale"]
+        assert store.records.error is not None and FULL in store.records.error and markers(directory) == ["stale"]
         filler.unlink()
         assert store.write() and content(directory)[0].ended and markers(directory) == ["clean"]
 
@@ -395,7 +396,7 @@ def test_store_works_in_memory_while_its_directory_cannot_be_created(directory: 
     directory.write_text("a file where the directory should be")
     store = start(directory)
     maintenance = save(store)
-    assert store.error is not None
+    assert not store.records.is_durable
     directory.unlink()
     moved.rename(directory)
     assert store.write() and content(directory) == [maintenance]
@@ -409,7 +410,7 @@ def test_folder_that_was_removed_is_made_again(directory: Path, removed: str) ->
     shutil.rmtree(directory / removed)
     add_event(store)
     again = start(directory)
-    assert store.error is None and again.records.maintenance == store.records.maintenance
+    assert store.records.is_durable and again.records.maintenance == store.records.maintenance
     assert again.records.state.vm.name == "vm1"
 
 
@@ -419,7 +420,7 @@ def test_records_of_another_vm_that_cannot_be_moved_are_not_overwritten(director
     (directory / "set-aside").write_text("")
     copy.begin_anew("the records are those of vm1")
     mine = save(copy)
-    assert copy.error is not None and content(directory) == [theirs]
+    assert not copy.records.is_durable and content(directory) == [theirs]
     assert record_files.stored(str(directory)).state.vm.name == "vm1"
     (directory / "set-aside").unlink()
     assert copy.write() and content(directory) == [mine]

@@ -46,8 +46,6 @@ class RecordStore:
         tracker: its memory is written, too.
         is_incomplete: whether the records that were found at the start may lack events and runs.
         last_number: the highest number in the files at the start.
-        error: a sentence while something is not on disk; None while everything is.
-        failing_since: when that began; None while everything is on disk.
     """
 
     def __init__(
@@ -56,8 +54,6 @@ class RecordStore:
         self.directory = directory
         self.is_incomplete = False
         self.last_number = 0
-        self.error: str | None = None
-        self.failing_since: datetime | None = None
         self.boot, self._say, self._now = boot, say, now
         # what the next write moves away: names below the directory
         self._unusable: list[str] = []
@@ -94,12 +90,10 @@ class RecordStore:
             self._write_all()
         except OSError as error:
             self._note_failure(error)
-            self.records.written(False)
             return False
-        if self.error is not None:
+        if not self.records.is_durable:
             self._say(f"{self.directory}: records are written again, and are complete")
-        self.error = self.failing_since = None
-        self.records.written(True)
+        self.records.written(None, self._now())
         return True
 
     def prune(self, keep: int) -> None:
@@ -167,11 +161,9 @@ class RecordStore:
     def _note_failure(self, error: OSError) -> None:
         where = error.filename or self.directory
         text = f"{where} cannot be written: {error.strerror or error}; a restart would lose the changes since then"
-        if text != self.error:
+        if text != self.records.error:
             self._say(text)
-        self.error = text
-        if self.failing_since is None:
-            self.failing_since = self._now()
+        self.records.written(text, self._now())
         with contextlib.suppress(OSError):  # a read-only disk keeps the old name
             self._mark(STALE)
 

@@ -164,7 +164,7 @@ class Approvals:
             record.approval, record.approval_by = SENT, f"asked for by {asked.who}" if asked else reason
             self._records.note(now, "approval-sent", record.approval_by, record, "notice")
         is_forced = asked is not None and asked.force
-        if (self._records.has_changed or not self._records.is_durable) and not is_forced:
+        if self._records.has_changed and not is_forced:
             return False  # the tick after the write sends it
         self.noted, self._in_flight = "", record.key
         return True

@@ -120,7 +120,7 @@ class Machine:
         if self.records.observation is not None:
             self._note_prepared(now)
             approve = self._approve(now, gates)
-        return Effects(self.records.has_changed or not self.records.is_durable, end, start, approve)
+        return Effects(self.records.has_changed, end, start, approve)
 
     def _end_pause(self, now: datetime) -> None:
         pause = self.records.state.pause

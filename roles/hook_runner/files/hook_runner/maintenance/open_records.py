@@ -32,7 +32,8 @@ class OpenRecords:
         observation: the last good document of this process, or None before the first one.
         finished: maintenances that are closed, and not in the history yet.
         has_changed: whether something is not on the disk.
-        is_durable: whether the last write succeeded.
+        error: how the last write failed, as a sentence; None if it succeeded.
+        failing_since: when writes began to fail; None while they succeed.
     """
 
     def __init__(self, state: State, maintenance: Maintenance | None, last_number: int) -> None:
@@ -41,10 +42,16 @@ class OpenRecords:
         self.observation: Observation | None = None
         self.finished: list[Maintenance] = []
         self.has_changed = False
-        self.is_durable = True
+        self.error: str | None = None
+        self.failing_since: datetime | None = None
         self._last_number = max(last_number, maintenance.last_number if maintenance else 0)
         for record in self.present:  # a kill between two writes leaves an event in both
             state.observed.pop(record.key, None)
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether the last write succeeded."""
+        return self.error is None
 
     @property
     def is_confirmed(self) -> bool:
@@ -128,9 +135,7 @@ class OpenRecords:
             }
         log.log(LEVELS[level], "%s: %s", what, detail, extra=with_fields(**fields))
 
-    def written(self, is_good: bool) -> None:
-        """Note whether the state, the open maintenance and those that are finished are on the disk."""
-        self.is_durable = is_good
-        if is_good:
-            self.has_changed = False
-            self.finished.clear()
+    def written(self, error: str | None, now: datetime) -> None:
+        """Note that everything is on the disk now (error None), or why it is not."""
+        self.error, self.has_changed = error, error is not None
+        self.failing_since = None if error is None else self.failing_since or now

@@ -121,7 +121,7 @@ class Metrics:
     def _state_of(self, runner: Runner) -> Iterator[Any]:
         """Yield the metrics that show the present state."""
         gauge, counter = self._client.core.GaugeMetricFamily, self._client.core.CounterMetricFamily
-        records, since, health = runner.records, runner.store.failing_since, runner.health
+        records, since, health = runner.records, runner.records.failing_since, runner.health
         # texts of IMDS may be invalid UTF-8
         events = collections.Counter(
             (printable(record.event.event_type), str(affects_this_vm(record, runner.host.own_name)).lower())

@@ -21,7 +21,7 @@ _HOOK_WAITS = "hook_waits"
 
 def to_data(runner: Runner) -> Json:
     """Return the state as JSON values; the control socket adds the version and `Configuration.as_data`."""
-    settings, store, pause = runner.host.settings, runner.store, runner.records.state.pause
+    settings, records, pause = runner.host.settings, runner.records, runner.records.state.pause
     return {
         "vm": runner.host.own_name or None,
         "policy": settings.policy.name,
@@ -29,13 +29,13 @@ def to_data(runner: Runner) -> Json:
         "dry_run": settings.dry_run,
         "paused": None if pause is None else _pause(pause),
         "maintenance": _maintenance(runner),
-        "events": [_event(runner, record) for record in runner.records.known],
-        "imds": {**runner.health.as_data(), "confirmed": runner.records.is_confirmed},
+        "events": [_event(runner, record) for record in records.known],
+        "imds": {**runner.health.as_data(), "confirmed": records.is_confirmed},
         "records": {
-            "ok": store.error is None,
-            "error": store.error,
-            "since": None if store.failing_since is None else as_utc_text(store.failing_since),
-            "set_aside": store.set_aside(),
+            "ok": records.is_durable,
+            "error": records.error,
+            "since": None if records.failing_since is None else as_utc_text(records.failing_since),
+            "set_aside": runner.store.set_aside(),
         },
     }
 
