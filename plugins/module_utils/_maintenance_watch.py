@@ -204,12 +204,12 @@ class MaintenanceWatch:
                 continue
             before = held or {**_UNSEEN, "started": None, "last_not_before": None}
             event = {**sighting.event.as_dict(), "started": before["started"]}
+            event["started"] = _started(event, now)
             # a started event has none
             not_before = event["not_before"] or before["last_not_before"]
-            started = _started(event, now)
-            if held is None or (not_before, started) != (before["last_not_before"], before["started"]):
-                found.append({**event, "not_before": not_before, "started": started})
-            self._events[key] = {**before, **event, "started": started, "last_not_before": not_before}
+            if held is None or (not_before, event["started"]) != (before["last_not_before"], before["started"]):
+                found.append(event)  # the note keeps the NotBefore that it has
+            self._events[key] = {**before, **event, "last_not_before": not_before}
         if found:
             self._hold(found)
 

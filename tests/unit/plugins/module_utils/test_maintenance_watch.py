@@ -11,6 +11,7 @@ import sys
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_note import merged
 from ansible_collections.azure_imds.scheduled_events.plugins.module_utils._maintenance_watch import (
     RUN_VARIABLE,
     MaintenanceWatch,
@@ -296,10 +297,9 @@ def test_moved_not_before_is_written_into_the_note_and_kept_after_the_start():
 @pytest.mark.parametrize("forget", [[], ["started"]])
 def test_event_of_a_note_that_was_seen_started_stays_started_for_the_next_process(forget):
     held = Held()
-    held.ended(event("A"))
-    held.added.clear()
-    held.ended(event("A", "Started")), held.ended(event("A", "Started"))
-    (noted,) = held.added
+    held.ended(event("A")), held.ended(event("A", "Started")), held.ended(event("A", "Started"))
+    assert len(held.added) == 2
+    (noted,) = merged([NOTED], held.added)
     assert (noted["not_before"], noted["status"]) == ("2026-11-21T12:10:00Z", "Started")
     later = Held({name: value for name, value in noted.items() if name not in forget})
     assert [later.ended(), later.ended()] == [False, True]
