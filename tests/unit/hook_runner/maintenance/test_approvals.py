@@ -33,15 +33,6 @@ def test_approval_is_on_the_disk_before_it_is_sent() -> None:
     assert vm.written[1] is not None and vm.written[1].events[0].approval == SENT
 
 
-def test_hooks_run_while_the_disk_is_full() -> None:
-    vm = Driver(DRAIN)
-    vm.is_full = True
-    vm.read(event())
-    vm.end_hook()
-    vm.seconds(3, event())
-    assert (vm.begun, vm.prepared(), vm.sent) == (["prepare/10-drain"], "ok", [])
-
-
 @pytest.mark.parametrize("asks", [False, True], ids=["rule", "operator-asks-too"])
 @pytest.mark.parametrize("hooks", [(DRAIN,), (hook("prepare/10-drain", on_failure="stop"), hook("prepare/20-later"))])
 def test_failed_preparation_is_approved_only_if_the_rule_says_so(hooks: tuple[Hook, ...], asks: bool) -> None:
@@ -426,13 +417,6 @@ def test_operator_approves_an_event_of_other_vms_by_force() -> None:
     vm.answer()
     vm.seconds(4)
     assert vm.records.state.past[0].approval_by == "asked for by operator"
-
-
-def test_event_that_is_over_cannot_be_asked_for() -> None:
-    vm = Driver()
-    vm.seconds(2, event())
-    vm.seconds(4)
-    assert vm.records.find("e1") is None
 
 
 @pytest.mark.parametrize("changed", [event(vms=["vm1", "vm2"]), event(event_type="Redeploy")], ids=["vms", "type"])

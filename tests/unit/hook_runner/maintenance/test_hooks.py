@@ -46,14 +46,6 @@ def test_event_from_its_first_document_to_its_end() -> None:
     assert closed.timeline[0].detail == "Reboot Scheduled by Platform, not before 2026-11-23T00:15:00Z"
 
 
-def test_event_that_was_never_started_has_an_unknown_outcome() -> None:
-    vm = Driver(JOIN)
-    vm.seconds(2, event())
-    vm.seconds(4)
-    vm.end_hook()
-    assert vm.history[0].outcome == "unknown"
-
-
 @pytest.mark.parametrize(
     ("first", "second", "runs", "prepared"), [("Freeze", "Redeploy", 2, "running"), ("Redeploy", "Freeze", 1, "ok")]
 )
@@ -429,14 +421,6 @@ def test_held_event_delays_no_recovery_and_is_recovered_from_when_it_starts() ->
     vm.end_hook()
     vm.seconds(4)
     assert vm.begun[2:] == ["started/10-note", "recover/10-join"]
-
-
-def test_event_of_other_vms_runs_no_hook() -> None:
-    vm = Driver(DRAIN, JOIN)
-    vm.seconds(2, event(vms=["vm2"]))
-    assert (vm.begun, vm.reason()) == ([], "other_vms")
-    vm.seconds(1, event(vms=["vm2", "VM1"]))
-    assert vm.begun == ["prepare/10-drain"]
 
 
 def test_vm_that_leaves_an_event_recovers_and_prepares_again_only_when_it_is_back() -> None:

@@ -71,14 +71,6 @@ def test_record_with_another_member_or_a_value_of_another_type_is_refused(
         from_json(kind, {**to_json(good), **change})
 
 
-def test_run_without_a_member_is_refused(vm: Driver) -> None:
-    assert vm.records.maintenance is not None
-    data = to_json(vm.records.maintenance.runs[0])
-    del data["reason"]
-    with pytest.raises(ValueError, match="reason"):
-        from_json(HookRun, data)
-
-
 @pytest.mark.parametrize("data", [{}, [], ""], ids=str)
 def test_state_of_another_version_is_refused(data: Any) -> None:
     with pytest.raises(ValueError):

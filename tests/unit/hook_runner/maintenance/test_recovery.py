@@ -164,14 +164,6 @@ def test_reboot_undoes_successes_that_do_not_persist() -> None:
     assert (vm.begun, vm.sent) == (["prepare/10-drain"], [])
 
 
-def test_recovery_continues_at_once_if_all_events_are_gone() -> None:
-    vm = recovering()
-    vm.end_hook(FAILED)
-    vm = vm.restarted()
-    vm.wait(10)
-    assert vm.begun == ["recover/10-join"]
-
-
 def test_recovery_waits_for_documents_if_an_event_is_present() -> None:
     vm = Driver(JOIN)
     vm.read(event())
@@ -182,18 +174,9 @@ def test_recovery_waits_for_documents_if_an_event_is_present() -> None:
     assert vm.begun == ["recover/10-join"]
 
 
-def test_host_recovers_without_a_record_after_two_documents() -> None:
-    vm = Driver(DRAIN, hook("recover/10-join", types=("Freeze",)))
-    vm.machine.runs.found_incomplete(vm.now)
-    vm.seconds(2)
-    assert vm.begun == []
-    vm.seconds(1)
-    assert vm.begun == ["recover/10-join"]
-
-
 @pytest.mark.parametrize("kind", [{"complete": False}, {"doubtful": ("e1",)}])
 def test_host_without_a_record_recovers_when_no_unreadable_entry_may_be_its_event(kind: dict[str, Any]) -> None:
-    vm = Driver(JOIN)
+    vm = Driver(hook("recover/10-join", types=("Freeze",)))
     vm.machine.runs.found_incomplete(vm.now)
     vm.seconds(5, event(vms=()), **kind)
     vm.seconds(2)
