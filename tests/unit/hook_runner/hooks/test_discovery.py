@@ -92,6 +92,9 @@ def test_a_folder_that_others_can_write_is_one_refused_hook_also_when_it_is_empt
     (hook,) = find(tmp_path)[0]["prepare"]
     assert hook.name == WHOLE_DIRECTORY
     assert "can be written by others" in (hook.problem or "")
+    # another user can have removed the folder, too
+    (tmp_path / "prepare").rename(tmp_path / "moved")
+    assert names(find(tmp_path)) == ([WHOLE_DIRECTORY] if path == "." else [])
 
 
 @pytest.mark.parametrize("target", ["absent", "prepare", "/usr/bin"])

@@ -13,7 +13,7 @@ from typing import Mapping, NamedTuple, Sequence
 
 from hook_runner.config.settings import HookSettings, Settings
 from hook_runner.config.values import HOOK_NAME
-from hook_runner.permissions import permission_problem, printable_path
+from hook_runner.permissions import nearest_existing, permission_problem, printable_path
 from hook_runner.records import STAGES
 
 # hidden files, README files, files that an operator has disabled, and backups of editors and package managers
@@ -76,8 +76,8 @@ def discover_hooks(directory: str, settings: Settings) -> tuple[dict[str, list[H
     """Find the hooks of all stages in the order of their names, and the files that are not hooks.
 
     1. `directory` has one folder for each stage; a missing folder has no hooks.
-    2. A folder that users who are not trusted could change, or that cannot be listed, has one hook, WHOLE_DIRECTORY,
-       which is refused.
+    2. A folder that users who are not trusted could change or have removed, or that cannot be listed, has one hook,
+       WHOLE_DIRECTORY, which is refused.
     3. Each file is a hook, or is skipped. A hook that others could change is refused.
     """
     hooks: dict[str, list[Hook]] = {stage: [] for stage in STAGES}
@@ -100,11 +100,10 @@ def discover_hooks(directory: str, settings: Settings) -> tuple[dict[str, list[H
 
 def _names(folder: str, directory: str) -> tuple[list[str], str | None]:
     """Return the names in the folder of a stage; or none, and why it is refused."""
-    if not os.path.lexists(folder):
-        return [], None
-    refusal = permission_problem(folder, directory)
-    if refusal is not None:
-        # the whole folder: a user who can write it may have removed hooks from it
+    there = nearest_existing(folder)
+    refusal = permission_problem(there, directory if there == folder else None)
+    if refusal is not None or there != folder:
+        # the whole folder: a user who can write it, or one above it, may have removed hooks
         return [], refusal
     try:
         # by bytes: the order must be the same in every locale
