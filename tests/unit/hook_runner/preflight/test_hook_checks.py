@@ -108,10 +108,13 @@ def test_documented_hook_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("offline, ask, asked", [(True, False, False), (True, True, True), (False, False, True)])
-def test_offline_check_asks_hooks_only_on_request(tmp_path: Path, offline: bool, ask: bool, asked: bool) -> None:
+def test_offline_check_asks_hooks_only_on_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offline: bool, ask: bool, asked: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
     hook(tmp_path / "hooks.d" / "prepare", MARKED + "echo the workload answers")
     config = tmp_path / "config.yml"
     # a port that refuses connections
     config.write_text("endpoint: http://127.0.0.1:1\n")
-    report = run_checks(str(config), str(tmp_path / "hooks.d"), offline, str(tmp_path / "root"), ask)
+    report = run_checks(str(config), "hooks.d", offline, str(tmp_path / "root"), ask)
     assert ("the workload answers" in [each.text for each in report.findings]) == asked

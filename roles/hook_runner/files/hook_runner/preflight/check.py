@@ -46,7 +46,7 @@ def run_checks(
         return Report([*findings, *(Finding(ERROR, "configuration", config_path, text) for text in error.problems)])
     if not exists:
         findings.append(Finding(INFO, "configuration", config_path, "there is no such file; the defaults hold"))
-    directory = hooks_directory or settings.hooks_directory
+    directory = os.path.abspath(hooks_directory or settings.hooks_directory)
     hooks, skipped = discover_hooks(directory, settings)
     findings += check_hooks(directory, hooks, skipped, settings)
     findings += (Finding(WARNING, "configuration", config_path, text) for text in settings.warnings())
