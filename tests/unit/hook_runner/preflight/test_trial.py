@@ -38,14 +38,14 @@ def test_hook_runs_with_a_made_up_event_and_its_output_is_shown(site: Site) -> N
     site.configure(environment={"POOL": "blue"})
     site.hook(
         "prepare/10-a",
-        SHELL + f'cat >{site.folder}/input; echo "$EVENT_TYPE $EVENT_STATUS $EVENT_SECONDS_LEFT $HOOK_SECONDS $POOL"\n',
+        SHELL + f'cat >{site.folder}/input; echo "$EVENT_TYPE $EVENT_STATUS"; printf "$HOOK_SECONDS $POOL"\n',
     )
     done = attempt(site, "10-a", "--type", "Preempt", "--notice", "40s")
     assert done.returncode == 0, done
     given = json.loads((site.folder / "input").read_text())
-    assert (given["event_type"], given["stage"]) == ("Preempt", "prepare")
-    assert done.stdout.splitlines()[0] == "Preempt Scheduled 40 35 blue"
-    assert done.stdout.splitlines()[1].startswith("prepare/10-a: ok, exit status 0, after ")
+    assert (given["event_type"], given["stage"], round(given["seconds_left"])) == ("Preempt", "prepare", 40)
+    assert done.stdout.splitlines()[:2] == ["Preempt Scheduled", "35 blue"]
+    assert done.stdout.splitlines()[2].startswith("prepare/10-a: ok, exit status 0, after ")
     assert "really runs" in done.stderr
     assert sorted(os.listdir(site.folder)) == ["config.yml", "hooks.d", "input"]
 

@@ -51,7 +51,7 @@ class Trial(NamedTuple):
         if status is not None:
             words.append(f"exit status {status}" if status >= 0 else f"signal {-status} ended it")
         result = f"{', '.join(filter(None, words))}, after {seconds:.1f} s of at most {self.limit} s"
-        return f"{output}{self.hook.stage}/{self.hook.name}: {result}"
+        return "\n".join([*output.splitlines(), f"{self.hook.stage}/{self.hook.name}: {result}"])
 
 
 def attempt(settings: Settings, hook: Hook, kind: str, notice: float) -> Trial:
