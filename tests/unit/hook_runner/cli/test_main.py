@@ -54,11 +54,13 @@ def status(config: Path, *options: str, stdout: IO[bytes]) -> tuple[int, bytes]:
     return done.returncode, done.stderr
 
 
-def test_reader_that_has_ended_does_not_change_the_exit_status(config: Path) -> None:
+def test_reader_that_has_ended_does_not_change_the_exit_status(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with contextlib.closing(os.fdopen(writer, "wb")) as output:
         assert status(config, stdout=output) == (3, b"")
+    monkeypatch.setattr(sys, "stdout", None)  # as after `>&-` of a shell
+    assert main(["status", "--config", str(config)]) == 3
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])

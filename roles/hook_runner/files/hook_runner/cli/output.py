@@ -36,7 +36,7 @@ def print_result(result: Result, as_json: bool) -> int:
 
     An output that cannot be written is a problem, unless its reader has ended.
     """
-    encoding = sys.stdout.encoding or "ascii"
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"  # a caller may have closed it
     shown = json.dumps(result.data, indent=2) if as_json else result.text
     try:
         print(shown.encode(encoding, "backslashreplace").decode(encoding), flush=True)
