@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import pwd
 from datetime import datetime, timedelta
 from typing import Any, Mapping
@@ -49,13 +48,12 @@ class ControlRequests:
 
     def _history(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the newest maintenances, at most as many as ``most`` says (all without it), and MOST_MAINTENANCES."""
-        directory, asked = self._runner.store.directory, request.get("most")
+        asked = request.get("most")
         most = min(max(0, asked), MOST_MAINTENANCES) if isinstance(asked, int) else MOST_MAINTENANCES
-        data = history.to_data(record_files.stored(directory, most))
-        closed = len(record_files.numbers(os.path.join(directory, record_files.HISTORY)))
-        stored = closed + (self._runner.records.maintenance is not None)
-        if stored > most == MOST_MAINTENANCES != asked:
-            text = f"the service gives the newest {most} of {stored} maintenances; root sees all with `history --all`"
+        found = record_files.stored(self._runner.store.directory, most + 1)
+        data = history.to_data(found._replace(maintenances=found.maintenances[:most]))
+        if len(found.maintenances) > most == MOST_MAINTENANCES != asked:
+            text = f"the service gives the newest {most} maintenances, and has more; root sees all with `history --all`"
             data["missing"] = [*data["missing"], text]
         return data
 
