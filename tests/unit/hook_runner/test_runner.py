@@ -17,6 +17,7 @@ from hook_runner.hooks.discovery import Hook
 from hook_runner.hooks.runs import HookRuns
 from hook_runner.hooks.systemd import Systemd
 from hook_runner.imds_health import ImdsHealth
+from hook_runner.maintenance.record import ApprovalRequest
 from hook_runner.record_store import RecordStore
 from hook_runner.records import INTERRUPTED, OK
 from hook_runner.runner import Runner
@@ -137,3 +138,15 @@ def test_pause_and_reload_withdraw_the_approvals_that_were_not_sent(runs: RunsHa
     runner.pause("operator", None, "")
     runner.reconfigure(runner.host.settings, runner.host.hooks)
     assert withdrawn == [True, True]
+
+
+def test_request_directly_after_a_reload_is_judged_by_the_new_hooks(runs: RunsHarness) -> None:
+    hook = runs.hook("exit 1\n")
+    runner = process(runs, hook, [0.0], str(runs.folder / "run"))
+    runner.document_received(EventDocument(1, (event(),), (), sent_at=0.0, sent_by=0.0))
+    (record,) = runner.records.present
+    wait_until(lambda: runner.tick() or record.prepared == "failed", "the end of the hook")
+    assert not runner.approve(record, ApprovalRequest("operator")).accepted
+    ignoring = hook._replace(settings=hook.settings._replace(on_failure="ignore"))
+    runner.reconfigure(runner.host.settings, {"prepare": (ignoring,)})
+    assert runner.approve(record, ApprovalRequest("operator")).accepted
