@@ -235,9 +235,12 @@ def test_history_over_the_socket_says_what_it_leaves_out(azure: Azure) -> None:
             return in_child(work), len(json.loads((folder / "out").read_text())), (folder / "err").read_text()
 
         code, shown, said = history_of_nobody("--all")
-        assert (code, shown) == (0, 200) and "the newest 200 maintenances, and has more" in said
+        assert (code, shown) == (0, 200) and "the newest 200 of 201 maintenances" in said
         assert history_of_nobody() == (0, 20, "")
         assert len(vm.data("history", "--all")[1]) == 201
+        (folder / "state" / record_files.name_of(201)).write_text("{")
+        code, shown, said = history_of_nobody("--all")
+        assert (code, shown) == (0, 199) and "201.json cannot be used" in said and "of 201 maintenances" in said
         (folder / "state" / record_files.HISTORY).rename(folder / "state" / "other")
         (folder / "state" / record_files.HISTORY).touch()
         code, shown, said = history_of_nobody()

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import pwd
 from datetime import datetime, timedelta
 from typing import Any, Mapping
@@ -48,12 +49,15 @@ class ControlRequests:
 
     def _history(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the newest maintenances, at most as many as ``most`` says (all without it), and MOST_MAINTENANCES."""
-        asked = request.get("most")
+        directory, asked = self._runner.store.directory, request.get("most")
         most = min(max(0, asked), MOST_MAINTENANCES) if isinstance(asked, int) else MOST_MAINTENANCES
-        found = record_files.stored(self._runner.store.directory, most + 1)
-        data = history.to_data(found._replace(maintenances=found.maintenances[:most]))
-        if len(found.maintenances) > most == MOST_MAINTENANCES != asked:
-            text = f"the service gives the newest {most} maintenances, and has more; root sees all with `history --all`"
+        found = record_files.stored(directory, most)
+        data = history.to_data(found)
+        has_closed = record_files.HISTORY not in found.unreadable
+        closed = len(record_files.numbers(os.path.join(directory, record_files.HISTORY))) if has_closed else 0
+        stored = closed + (self._runner.records.maintenance is not None)
+        if stored > most == MOST_MAINTENANCES != asked:
+            text = f"the service gives the newest {most} of {stored} maintenances; root sees all with `history --all`"
             data["missing"] = [*data["missing"], text]
         return data
 
