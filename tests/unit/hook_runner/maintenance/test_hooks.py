@@ -206,7 +206,7 @@ def test_start_waits_for_all_prepare_hooks_if_they_finish_before_a_reboot() -> N
     assert vm.ended == []
     rebooted.machine.runs.lost(rebooted.runs[-1].number, rebooted.now)
     rebooted.read(event(status="Started"))
-    assert rebooted.begun == ["started/10-note"]
+    assert (rebooted.begun, rebooted.record().prepared) == (["started/10-note"], "failed")
 
 
 def test_prepare_hook_that_was_refused_is_no_preparation_before_an_event_without_notice() -> None:

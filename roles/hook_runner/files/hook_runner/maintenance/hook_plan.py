@@ -110,6 +110,8 @@ class HookPlan:
         self._now = now
         self._is_paused = is_paused
         self._in_force = {stage: self._runs_in_force(stage) for stage in (PREPARE, RECOVER)}
+        # numbers of the events whose preparation had begun in this boot
+        self._begun = {run.event for run in self._in_force[PREPARE] if run.boot == host.boot}
 
     # -- the next hook
 
@@ -124,9 +126,8 @@ class HookPlan:
         if not self._maintenance.present:
             return self._next_recovery()
         started = [each for each in self._maintenance.present if each.is_started and self.is_listed(each)]
-        begun = {run.event for run in self._in_force[PREPARE] if run.boot == self._host.boot}
         finishes = self._host.settings.when_started == "finish" and not self._is_paused
-        to_finish = (each for each in started if finishes and each.number in begun)
+        to_finish = (each for each in started if finishes and each.number in self._begun)
         to_prepare = [] if self._is_paused else self.by_urgency()
         found = chain(
             (Next(hook, record) for record in to_finish for hook in self._to_prepare(record)),
@@ -304,7 +305,8 @@ class HookPlan:
         begun = any(each.event == record.number for each in self._in_force[PREPARE])
         if not begun and len(missing) == len(hooks):
             return "none"
-        is_too_late = record.is_started and self._host.settings.when_started == "stop"
+        finishes = self._host.settings.when_started == "finish" and record.number in self._begun
+        is_too_late = record.is_started and not finishes
         return "failed" if is_too_late else "running"
 
     def failures(self, record: EventRecord) -> list[str]:
