@@ -142,26 +142,27 @@ class Approvals:
         """
         if record.approval == ACCEPTED:
             return reasons.ACCEPTED
-        asked = record.requested
-        if decision.code is None:
-            by_rule = next(iter(self._obstacles(record, None, now)), None)
-        else:
-            by_rule = Obstacle(decision.code, decision.reason)
+        asked, by_rule = record.requested, self._obstacle_by_rule(record, decision, now)
         if by_rule is None or asked is None:
             return by_rule
         if not asked.force and record.prepared != "ok":
             return PREPARATION_FAILED if record.prepared == "failed" else NOT_PREPARED
         return next(iter(self._obstacles(record, asked, now)), None)
 
-    def send(self, record: EventRecord, reason: str, now: datetime) -> bool:
+    def _obstacle_by_rule(self, record: EventRecord, decision: Decision, now: datetime) -> Obstacle | None:
+        if decision.code is not None:
+            return Obstacle(decision.code, decision.reason)
+        return next(iter(self._obstacles(record, None, now)), None)
+
+    def send(self, record: EventRecord, decision: Decision, now: datetime) -> bool:
         """Note the approval of an event; return True if it is sent now, because the note is on the disk or is forced.
 
-        `reason` is that of the policy.
+        The note names the operator only if the policy alone would not approve the event.
         """
-        asked = record.requested
+        asked = record.requested if self._obstacle_by_rule(record, decision, now) is not None else None
         if self.noted != record.key:
             self.noted = record.key
-            record.approval, record.approval_by = SENT, f"asked for by {asked.who}" if asked else reason
+            record.approval, record.approval_by = SENT, f"asked for by {asked.who}" if asked else decision.reason
             self._records.note(now, "approval-sent", record.approval_by, record, "notice")
         is_forced = asked is not None and asked.force
         if self._records.has_changed and not is_forced:

@@ -190,7 +190,7 @@ class Machine:
                 if self.approvals.noted == record.key:
                     self.approvals.take_back(record)
                 continue
-            is_sent = self.approvals.send(record, decision.reason, now)
+            is_sent = self.approvals.send(record, decision, now)
             return self.records.sightings[record.key].event if is_sent else None
         return None
 
